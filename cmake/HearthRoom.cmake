@@ -1,0 +1,54 @@
+# hearth_room(name DEPS rooms... PUBLIC libs... PRIVATE libs...)
+# A room is src/<name>/**/*.cpp as the static library hearth_<name>, plus the test program test_<name> made of
+# tests/<name>/**/*_test.cpp. The build fails when a file of the room includes a room that is not in DEPS.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+function(hearth_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPS;PUBLIC;PRIVATE" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.h ${CMAKE_SOURCE_DIR}/src/${name}/*.inl)
+  set(stamp ${CMAKE_BINARY_DIR}/includes/${name}.stamp)
+  add_custom_command(
+    OUTPUT ${stamp}
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/check-includes ${CMAKE_SOURCE_DIR}/src ${name} ${ROOM_DEPS}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/includes
+    COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+    DEPENDS ${sources} ${headers} ${CMAKE_SOURCE_DIR}/scripts/check-includes
+    COMMENT "room ${name}: includes")
+  add_custom_target(includes_${name} DEPENDS ${stamp})
+  if(sources)
+    add_library(hearth_${name} STATIC ${sources})
+    set(kind PUBLIC)
+    target_link_libraries(hearth_${name} PRIVATE ${ROOM_PRIVATE})
+    add_dependencies(hearth_${name} includes_${name})
+  else()
+    add_library(hearth_${name} INTERFACE)
+    set(kind INTERFACE)
+  endif()
+  target_include_directories(hearth_${name} ${kind} ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(hearth_${name} ${kind} ${ROOM_PUBLIC} Threads::Threads)
+  foreach(dep ${ROOM_DEPS})
+    target_link_libraries(hearth_${name} ${kind} hearth_${dep})
+  endforeach()
+
+  file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp)
+  if(HEARTH_TESTS AND tests)
+    add_executable(test_${name} ${tests})
+    target_include_directories(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+    target_link_libraries(test_${name} PRIVATE hearth_${name} GTest::gtest_main)
+    target_compile_definitions(test_${name} PRIVATE HEARTH_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
+    include(GoogleTest)
+    gtest_discover_tests(test_${name} PROPERTIES LABELS quick TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+  endif()
+
+  # tests/fuzz/<room>/<target>.cpp: one libFuzzer program each.
+  file(GLOB fuzzers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}/*.cpp)
+  if(HEARTH_FUZZ)
+    foreach(source ${fuzzers})
+      get_filename_component(target ${source} NAME_WE)
+      add_executable(fuzz_${target} ${source})
+      target_link_libraries(fuzz_${target} PRIVATE hearth_${name})
+      target_link_options(fuzz_${target} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+  endif()
+endfunction()

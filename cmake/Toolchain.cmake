@@ -1,0 +1,23 @@
+# Flags of our own code: strict warnings, a faster linker and compiler cache where they are installed.
+# Instruction sets are chosen inside the sources (target regions), never by flags here.
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi -ffp-contract=off)
+if(HEARTH_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(HEARTH_SANITIZE)
+  add_compile_options(-fsanitize=${HEARTH_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${HEARTH_SANITIZE})
+endif()
+if(HEARTH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+find_package(Threads REQUIRED)

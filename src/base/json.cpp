@@ -1,0 +1,247 @@
+#include "base/json.h"
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <charconv>
+#include <cmath>
+#include <unordered_set>
+
+#include "base/error.h"
+
+namespace hearth::json {
+
+const Value* Object::find(std::string_view key) const {
+  for (const Member& m : members)
+    if (m.first == key) return &m.second;
+  return nullptr;
+}
+
+Value& Object::operator[](std::string_view key) {
+  for (Member& m : members)
+    if (m.first == key) return m.second;
+  return members.emplace_back(std::string(key), Value()).second;
+}
+
+bool Object::erase(std::string_view key) {
+  return std::erase_if(members, [&](const Member& m) { return m.first == key; }) > 0;
+}
+
+bool Object::operator==(const Object& other) const { return members == other.members; }
+bool Value::operator==(const Value& other) const { return data_ == other.data_; }
+
+std::string_view Value::type_name() const {
+  static constexpr std::string_view kNames[] = {"null", "a boolean", "a number", "a number",
+                                                "a string", "an array", "an object"};
+  return kNames[data_.index()];
+}
+
+namespace {
+
+[[noreturn]] void wrong_type(std::string_view what, std::string_view expected, const Value& found) {
+  fail(ErrorKind::corrupt_file, "{}: expected {}, found {}", what, expected, found.type_name());
+}
+
+}  // namespace
+
+bool Value::as_bool(std::string_view what) const {
+  if (const bool* v = std::get_if<bool>(&data_)) return *v;
+  wrong_type(what, "a boolean", *this);
+}
+
+int64_t Value::as_int(std::string_view what) const {
+  if (const int64_t* v = std::get_if<int64_t>(&data_)) return *v;
+  if (const double* v = std::get_if<double>(&data_))
+    if (std::trunc(*v) == *v && std::fabs(*v) < 9.0e15) return static_cast<int64_t>(*v);
+  wrong_type(what, "an integer", *this);
+}
+
+double Value::as_double(std::string_view what) const {
+  if (const double* v = std::get_if<double>(&data_)) return *v;
+  if (const int64_t* v = std::get_if<int64_t>(&data_)) return static_cast<double>(*v);
+  wrong_type(what, "a number", *this);
+}
+
+const std::string& Value::as_string(std::string_view what) const {
+  if (const std::string* v = string()) return *v;
+  wrong_type(what, "a string", *this);
+}
+
+const Array& Value::as_array(std::string_view what) const {
+  if (const Array* v = array()) return *v;
+  wrong_type(what, "an array", *this);
+}
+
+const Object& Value::as_object(std::string_view what) const {
+  if (const Object* v = object()) return *v;
+  wrong_type(what, "an object", *this);
+}
+
+const Value* Value::get(std::string_view key) const {
+  const Object* o = object();
+  const Value* v = o ? o->find(key) : nullptr;
+  return v && !v->is_null() ? v : nullptr;
+}
+
+namespace {
+
+// Builds our values straight from the parser's events: open containers live on a stack of their own.
+struct Handler {
+  static constexpr size_t max_object_size = SIZE_MAX;
+  static constexpr size_t max_array_size = SIZE_MAX;
+  static constexpr size_t max_key_size = SIZE_MAX;
+  static constexpr size_t max_string_size = SIZE_MAX;
+  using Ec = boost::system::error_code;
+  using View = boost::json::string_view;
+
+  struct Open {
+    Value container;
+    std::string key;
+    std::unordered_set<std::string> keys;  // of an object with many members; see on_key_end
+  };
+  std::vector<Open> stack;
+  std::string text, problem;
+  Value root;
+
+  bool add(Value v) {
+    if (stack.empty()) root = std::move(v);
+    else if (Array* a = stack.back().container.array()) a->push_back(std::move(v));
+    else stack.back().container.object()->members.emplace_back(std::move(stack.back().key), std::move(v));
+    return true;
+  }
+  bool close() {
+    Value v = std::move(stack.back().container);
+    stack.pop_back();
+    return add(std::move(v));
+  }
+
+  bool on_document_begin(Ec&) { return true; }
+  bool on_document_end(Ec&) { return true; }
+  bool on_object_begin(Ec&) { return stack.push_back({Value(Object{}), {}, {}}), true; }
+  bool on_object_end(size_t, Ec&) { return close(); }
+  bool on_array_begin(Ec&) { return stack.push_back({Value(Array{}), {}, {}}), true; }
+  bool on_array_end(size_t, Ec&) { return close(); }
+  bool on_key_part(View s, size_t, Ec&) { return text.append(s.data(), s.size()), true; }
+  bool on_key(View s, size_t, Ec& ec) {
+    text.append(s.data(), s.size());
+    Open& open = stack.back();
+    const std::vector<Member>& members = open.container.object()->members;
+    if (members.size() == 16)
+      for (const Member& m : members) open.keys.insert(m.first);
+    const bool twice = members.size() < 16 ? open.container.object()->contains(text) : !open.keys.insert(text).second;
+    if (twice) {
+      problem = fmt::format("duplicate key \"{}\"", text.substr(0, 100));
+      ec = boost::json::error::syntax;
+      return false;
+    }
+    open.key = std::move(text);
+    text.clear();
+    return true;
+  }
+  bool on_string_part(View s, size_t, Ec&) { return text.append(s.data(), s.size()), true; }
+  bool on_string(View s, size_t, Ec&) {
+    text.append(s.data(), s.size());
+    add(Value(std::move(text)));
+    text.clear();
+    return true;
+  }
+  bool on_number_part(View, Ec&) { return true; }
+  bool on_int64(int64_t v, View, Ec&) { return add(Value(v)); }
+  bool on_uint64(uint64_t v, View, Ec&) {
+    return v <= INT64_MAX ? add(Value(static_cast<int64_t>(v))) : add(Value(static_cast<double>(v)));
+  }
+  bool on_double(double v, View, Ec&) { return add(Value(v)); }
+  bool on_bool(bool v, Ec&) { return add(Value(v)); }
+  bool on_null(Ec&) { return add(Value()); }
+  bool on_comment_part(View, Ec&) { return true; }
+  bool on_comment(View, Ec&) { return true; }
+};
+
+void dump_string(std::string& out, std::string_view s) {
+  out += '"';
+  for (const char c : s) switch (c) {
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", c);
+        else out += c;
+    }
+  out += '"';
+}
+
+void dump_number(std::string& out, double v) {
+  if (!std::isfinite(v)) {
+    out += "null";
+    return;
+  }
+  char buffer[32];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, v).ptr;
+  out.append(buffer, end);
+  if (std::string_view(buffer, static_cast<size_t>(end - buffer)).find_first_of(".en") == std::string_view::npos)
+    out += ".0";
+}
+
+void dump_to(std::string& out, const Value& value, int indent, int level) {
+  const auto line = [&](int depth) {
+    if (indent == 0) return;
+    out += '\n';
+    out.append(static_cast<size_t>(indent) * static_cast<size_t>(depth), ' ');
+  };
+  if (value.is_null()) out += "null";
+  else if (value.is_bool()) out += value.as_bool("") ? "true" : "false";
+  else if (value.is_int()) out += std::to_string(value.as_int(""));
+  else if (value.is_double()) dump_number(out, value.as_double(""));
+  else if (const std::string* s = value.string()) dump_string(out, *s);
+  else if (const Array* a = value.array()) {
+    out += '[';
+    for (size_t i = 0; i < a->size(); ++i) {
+      if (i > 0) out += indent ? "," : ", ";
+      line(level + 1);
+      dump_to(out, (*a)[i], indent, level + 1);
+    }
+    if (!a->empty()) line(level);
+    out += ']';
+  } else {
+    out += '{';
+    bool first = true;
+    for (const Member& m : *value.object()) {
+      if (!first) out += indent ? "," : ", ";
+      first = false;
+      line(level + 1);
+      dump_string(out, m.first);
+      out += ": ";
+      dump_to(out, m.second, indent, level + 1);
+    }
+    if (!first) line(level);
+    out += '}';
+  }
+}
+
+}  // namespace
+
+Value parse(std::string_view text, std::string_view what, const ParseLimits& limits) {
+  if (text.size() > limits.bytes_max)
+    fail(ErrorKind::corrupt_file, "{}: {} bytes of JSON, the limit is {}", what, text.size(), limits.bytes_max);
+  boost::json::parse_options options;
+  options.max_depth = static_cast<size_t>(limits.depth);
+  boost::json::basic_parser<Handler> parser(options);
+  boost::system::error_code ec;
+  const size_t used = parser.write_some(false, text.data(), text.size(), ec);
+  if (!ec && used < text.size()) ec = boost::json::error::extra_data;
+  if (ec) {
+    const std::string& problem = parser.handler().problem;
+    fail(ErrorKind::corrupt_file, "{}: {} at byte {}", what, problem.empty() ? ec.message() : problem, used);
+  }
+  return std::move(parser.handler().root);
+}
+
+std::string dump(const Value& value, const DumpOptions& options) {
+  std::string out;
+  dump_to(out, value, options.indent, 0);
+  return out;
+}
+
+}  // namespace hearth::json

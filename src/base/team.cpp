@@ -1,0 +1,123 @@
+#include "base/team.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+
+namespace hearth {
+namespace {
+
+void pause() { __builtin_ia32_pause(); }
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i)
+      if (CPU_ISSET(i, &set)) cpus.push_back(i);
+  return cpus;
+}
+
+void pin(pthread_t thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(thread, sizeof set, &set);
+}
+
+constexpr auto kSpin = std::chrono::microseconds(50);
+
+}  // namespace
+
+struct Team::State {
+  struct alignas(64) Line {
+    std::atomic<uint32_t> value{0};
+  };
+  // The epoch is the futex word of parked workers; `parked` counts them.
+  Line epoch, parked, arrived, phase;
+  std::vector<Line> done;
+  Job job = nullptr;
+  void* context = nullptr;
+  std::vector<std::thread> workers;
+
+  explicit State(int threads) : done(static_cast<size_t>(threads)) {}
+
+  uint32_t wait_for_job(uint32_t seen) {
+    const auto deadline = std::chrono::steady_clock::now() + kSpin;
+    for (int i = 0; epoch.value.load(std::memory_order_acquire) == seen; ++i) {
+      pause();
+      if (i % 64 == 63 && std::chrono::steady_clock::now() > deadline) {
+        parked.value.fetch_add(1, std::memory_order_seq_cst);
+        while (epoch.value.load(std::memory_order_seq_cst) == seen)
+          syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch.value), FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+        parked.value.fetch_sub(1, std::memory_order_seq_cst);
+      }
+    }
+    return seen + 1;
+  }
+
+  void start_job(Job next, void* next_context) {
+    job = next;
+    context = next_context;
+    epoch.value.fetch_add(1, std::memory_order_seq_cst);
+    if (parked.value.load(std::memory_order_seq_cst) > 0)
+      syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch.value), FUTEX_WAKE_PRIVATE, INT32_MAX, nullptr, nullptr, 0);
+  }
+};
+
+Team::Team(int threads) : threads_(threads) {
+  if (threads < 1) fail(ErrorKind::invalid_argument, "threads: {} given, at least 1 is needed", threads);
+  state_ = std::make_unique<State>(threads);
+  const std::vector<int> cpus = allowed_cpus();
+  const bool pinned = threads > 1 && cpus.size() >= static_cast<size_t>(threads);
+  if (pinned) pin(pthread_self(), cpus[0]);
+  for (int member = 1; member < threads; ++member) {
+    state_->workers.emplace_back([state = state_.get(), member] {
+      for (uint32_t seen = 0;;) {
+        seen = state->wait_for_job(seen);
+        if (!state->job) return;
+        state->job(state->context, member);
+        state->done[static_cast<size_t>(member)].value.store(seen, std::memory_order_release);
+      }
+    });
+    if (pinned) pin(state_->workers.back().native_handle(), cpus[static_cast<size_t>(member)]);
+  }
+}
+
+Team::~Team() {
+  state_->start_job(nullptr, nullptr);
+  for (std::thread& worker : state_->workers) worker.join();
+}
+
+void Team::run_raw(Job job, void* context) {
+  if (threads_ == 1) return job(context, 0);
+  state_->start_job(job, context);
+  const uint32_t epoch = state_->epoch.value.load(std::memory_order_relaxed);
+  job(context, 0);
+  for (int member = 1; member < threads_; ++member)
+    while (state_->done[static_cast<size_t>(member)].value.load(std::memory_order_acquire) != epoch) pause();
+}
+
+void Team::barrier(int) {
+  if (threads_ == 1) return;
+  State& s = *state_;
+  const uint32_t phase = s.phase.value.load(std::memory_order_acquire);
+  if (s.arrived.value.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(threads_)) {
+    s.arrived.value.store(0, std::memory_order_relaxed);
+    s.phase.value.store(phase + 1, std::memory_order_release);
+  } else {
+    while (s.phase.value.load(std::memory_order_acquire) == phase) pause();
+  }
+}
+
+}  // namespace hearth
