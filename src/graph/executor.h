@@ -1,0 +1,77 @@
+// The only face of a backend. One thread calls it: the engine thread (DESIGN 5).
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/batch.h"
+#include "graph/kv.h"
+#include "graph/program.h"
+#include "tensor/packed.h"
+
+namespace hearth::graph {
+
+enum class Numerics : uint8_t { parity, deterministic, fast };  // DESIGN 7
+std::string_view name_of(Numerics numerics);
+Numerics parse_numerics(std::string_view name);  // Error{invalid_argument} with the list
+
+struct Limits {
+  int64_t rows_max = 1, sequences_max = 1, positions_max = 0;
+  int64_t gathered_max = 1;  // rows of the head
+  Numerics numerics = Numerics::deterministic;
+};
+
+struct WeightHandle {
+  int32_t id = -1;
+};
+enum class LayoutHint : uint8_t { matmul, gather, matmul_and_gather, vector };
+
+class Plan {
+ public:
+  virtual ~Plan() = default;
+  virtual const Program& program() const = 0;   // after the backend's fusions
+  virtual int64_t arena_bytes() const = 0;
+};
+
+struct Bindings {
+  std::span<const WeightHandle> weights;       // as Program::weights of the program that was prepared
+  BatchView batch;
+  KvStorage* kv = nullptr;                     // from the same executor
+  std::span<const std::span<float>> results;   // one a result: [rows, cols] f32, host memory
+};
+
+struct DeviceInfo {
+  std::string name;              // "cpu avx512, 2 threads"
+  int64_t bytes_free = 0;
+  std::vector<Numerics> numerics;
+};
+
+// Time of an op in the last run; for `probe step`.
+struct OpTime {
+  int32_t op = 0;  // index into Plan::program().ops
+  double seconds = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Takes a weight over: matmul layouts are repacked, so `w` need only live during the call; `gather` alone keeps the
+  // view, which must outlive the executor. `name` is for messages. Throws Error{out_of_memory}.
+  virtual WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view name) = 0;
+  virtual std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) = 0;
+  virtual std::unique_ptr<KvStorage> make_kv(const Program& program, std::span<const int64_t> pages) = 0;
+  virtual void run(Plan& plan, const Bindings& bindings) = 0;  // enqueues; allocates nothing
+  virtual void wait() = 0;                                     // results are in place; throws device_lost
+  virtual DeviceInfo info() const = 0;
+  virtual int64_t weight_bytes() const = 0;                    // memory of the loaded weights, after repack
+  virtual void set_timing(bool on) = 0;                        // collect OpTime; off by default
+  virtual std::span<const OpTime> timing() const = 0;
+};
+
+// Scalar and obvious: fp64 sums, rounding where DESIGN 4.2 rounds. Weights are kept as views.
+std::unique_ptr<Executor> make_reference_executor(int threads);
+
+}  // namespace hearth::graph

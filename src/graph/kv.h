@@ -1,0 +1,72 @@
+// KV pages in host memory: storage shared by the reference and the CPU executor.
+//
+// A page holds P = 64 positions of every layer of its group. In each layer: K then V, each [Hkv, P, Dh] in the group's
+// format; q8 and q4 add scales and biases [Hkv, P, Dh / 64] bf16 behind the values (quantizer of DESIGN 6 per group of
+// 64 along Dh; q4 puts value d into nibble d % 2 of byte d / 2).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/program.h"
+
+namespace hearth::graph {
+
+// What an executor gives for its KV cache. Pages are numbered 0 .. pages - 1 in each group.
+class KvStorage {
+ public:
+  virtual ~KvStorage() = default;
+  virtual int64_t pages(int32_t group) const = 0;
+  virtual int64_t bytes() const = 0;
+  virtual void copy_page(int32_t group, int32_t from, int32_t to) = 0;
+};
+
+int64_t kv_page_bytes(const KvGroup& group);           // all layers of the group, one page
+int64_t kv_row_bytes(KvFormat format, int64_t Dh);     // values, scales and biases of one head and position
+
+enum class KvPart : uint8_t { key, value };
+
+// One head of one layer in one page: P rows. Rows of `data` are Dh values in the format; scales, biases: Dh / 64 a row.
+struct KvBlock {
+  std::byte* data = nullptr;
+  uint16_t *scales = nullptr, *biases = nullptr;  // bf16 bits; null for f32, bf16
+};
+
+class HostKv final : public KvStorage {
+ public:
+  // pages[g] pages of group g, zeroed lazily by the system. Throws Error{out_of_memory}.
+  HostKv(std::vector<KvGroup> groups, std::vector<KvLayer> layers, std::span<const int64_t> pages);
+  ~HostKv() override;
+  HostKv(const HostKv&) = delete;
+  HostKv& operator=(const HostKv&) = delete;
+
+  int64_t pages(int32_t group) const override { return arenas_[static_cast<size_t>(group)].pages; }
+  int64_t bytes() const override;
+  void copy_page(int32_t group, int32_t from, int32_t to) override;
+
+  const KvGroup& group_of(int32_t layer) const {
+    return groups_[static_cast<size_t>(layers_[static_cast<size_t>(layer)].group)];
+  }
+  int32_t group_index(int32_t layer) const { return layers_[static_cast<size_t>(layer)].group; }
+  KvBlock block(int32_t layer, KvPart part, int32_t page, int64_t head) const;
+
+  // One position of one head, through the format: x [Dh].
+  void store(int32_t layer, KvPart part, int32_t page, int64_t head, int64_t slot, const float* x) const;
+  void load(int32_t layer, KvPart part, int32_t page, int64_t head, int64_t slot, float* x) const;
+
+  // Tests: fills every byte of a page with NaN patterns, so that a read past the end shows.
+  void poison(int32_t group, int32_t page);
+
+ private:
+  struct Arena {
+    std::byte* data = nullptr;
+    int64_t pages = 0, page_bytes = 0;
+  };
+  std::vector<KvGroup> groups_;
+  std::vector<KvLayer> layers_;
+  std::vector<Arena> arenas_;
+};
+
+}  // namespace hearth::graph
