@@ -4,25 +4,42 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "tensor/dtype.h"
 
 namespace hearth {
 
 enum class Codec : uint8_t {
-  f32, f16, bf16,                                    // plain rows
-  affine,                                            // MLX: W = s[g] * q + b[g]
-  q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k,    // GGUF blocks: s * q + b
-  q2_k, q3_k, iq4_nl, iq4_xs, mxfp4,                 // GGUF blocks, less common
+  f32,
+  f16,
+  bf16,    // plain rows
+  affine,  // MLX: W = s[g] * q + b[g]
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q4_k,
+  q5_k,
+  q6_k,  // GGUF blocks: s * q + b
+  q2_k,
+  q3_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,  // GGUF blocks, less common
 };
 
 struct PackedFormat {
   Codec codec = Codec::f32;
-  int bits = 0;                      // affine only: 2 3 4 5 6 8
-  int group = 0;                     // affine only: 32 64 128
-  DType scale_type = DType::f32;     // affine only: f16 bf16 f32
+  int bits = 0;                   // affine only: 2 3 4 5 6 8
+  int group = 0;                  // affine only: 32 64 128
+  DType scale_type = DType::f32;  // affine only: f16 bf16 f32
   bool operator==(const PackedFormat&) const = default;
 };
+
+constexpr bool is_affine_width(int64_t bits) { return bits >= 2 && bits <= 8 && bits != 7; }
+constexpr bool is_affine_group(int64_t group) { return group == 32 || group == 64 || group == 128; }
 
 std::string name_of(const PackedFormat& format);           // "q4_1", "affine4_g64_bf16", "f16"
 int64_t values_per_block(const PackedFormat& format);      // K must be a multiple (1 for plain rows, G for affine)
@@ -38,18 +55,19 @@ struct PackedTensor {
   std::span<const std::byte> data, scales, biases;
 };
 
-// Throws Error{corrupt_file} naming `name` when extents do not match the format and N, K.
+// Throws Error{corrupt_file} naming `name` when extents do not match the format and N, K, Error{invalid_argument} for
+// an affine format outside the list above. Everything below trusts a tensor that passed.
 void validate(const PackedTensor& w, std::string_view name);
 
-float decode(const PackedTensor& w, int64_t n, int64_t k);                  // the definition
-void decode_row(const PackedTensor& w, int64_t n, std::span<float> out);    // [K], equal to decode() bit for bit
+float decode(const PackedTensor& w, int64_t n, int64_t k);                // the definition
+void decode_row(const PackedTensor& w, int64_t n, std::span<float> out);  // [K], equal to decode() bit for bit
 
 // How kernels see the s * (q - zero) + b formats: unsigned integers q of `bits` bits in groups of G values.
 // Plain rows and the table formats (iq4_*, mxfp4) are no integer formats.
 struct IntegerForm {
-  int bits;       // 2 3 4 5 6 8
-  int group;      // 16 32 64 128 values share a scale
-  int zero;       // subtracted from q; 0 where the format has a bias
+  int bits;   // 2 3 4 5 6 8
+  int group;  // 16 32 64 128 values share a scale
+  int zero;   // subtracted from q; 0 where the format has a bias
   bool has_bias;
 };
 bool is_integer_format(const PackedFormat& format);
