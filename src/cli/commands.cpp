@@ -1,0 +1,16 @@
+#include "cli/commands.h"
+
+#include <array>
+
+namespace hearth::cli {
+
+std::span<const Command* const> commands() {
+  static constexpr std::array kCommands = {
+      &kConfig,
+      &kCompletion,
+      &kVersion,
+  };
+  return kCommands;
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,63 @@
+#include "cli/context.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hearth::cli {
+
+bool use_color(std::string_view when, const hub::Env& env, bool is_terminal) {
+  if (when != "auto") return when == "always";
+  const auto value = [&](const char* name) { return env(name).value_or(""); };
+  if (!value("NO_COLOR").empty()) return false;
+  if (!value("CLICOLOR_FORCE").empty() && value("CLICOLOR_FORCE") != "0") return true;
+  return is_terminal && value("TERM") != "dumb";
+}
+
+Context::Context(const Command& command, Args args, hub::Env env)
+    : command_(command),
+      args_(std::move(args)),
+      env_(std::move(env)),
+      json_(command.json && args_.on("json")),
+      quiet_(args_.on("quiet")),
+      verbose_(args_.on("verbose") && !quiet_),
+      out_is_terminal_(::isatty(STDOUT_FILENO) == 1),
+      err_is_terminal_(::isatty(STDERR_FILENO) == 1),
+      color_(use_color(args_.text("color").value_or("auto"), env_, out_is_terminal_)) {}
+
+bool Context::in_is_terminal() const { return ::isatty(STDIN_FILENO) == 1; }
+
+std::string Context::required(std::string_view positional) const {
+  const std::optional<std::string> value = args_.positional(positional);
+  HEARTH_CHECK(value.has_value(), "{} is not required by {}", positional, command_.name);
+  return *value;
+}
+
+void Context::print_json(json::Object document) const {
+  document.members.insert(document.members.begin(), {"schema_version", 1});
+  write_out(json::dump(document, {.indent = out_is_terminal_ ? 2 : 0}) + "\n");
+}
+
+void Context::write_out(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void Context::flush_out() const {
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    fail(ErrorKind::io, "cannot write to standard output: {}", std::strerror(errno != 0 ? errno : EIO));
+}
+
+void Context::write_err(const std::string& line) const {
+  std::fflush(stdout);  // keeps the order where both go to one terminal; failures show at the end
+  const std::string text = "hearth: " + line + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::string Context::styled(std::string_view code, std::string_view text) const {
+  return color_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+}  // namespace hearth::cli

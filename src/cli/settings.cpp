@@ -1,0 +1,92 @@
+#include "cli/settings.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/mmap.h"
+#include "hub/nearest.h"
+
+namespace hearth::cli {
+namespace fs = std::filesystem;
+namespace {
+
+std::string with_dashes(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
+
+SettingsFile load(const fs::path& path, const std::string& name) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return {name, {}};
+  const MappedFile file = MappedFile::open(path);
+  const auto bytes = file.bytes();
+  return {name, hub::parse_toml({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name)};
+}
+
+// A value of the file as one would type it behind the flag.
+std::string typed(const json::Value& value) {
+  if (const std::string* text = value.string()) return *text;
+  return json::dump(value);
+}
+
+}  // namespace
+
+Settings load_settings(const fs::path& working_folder, const hub::Env& env) {
+  const fs::path user = hub::config_folder(env) / "config.toml";
+  return {load(working_folder / "hearth.toml", "hearth.toml"), load(user, user.string())};
+}
+
+std::optional<FoundSetting> find_setting(const SettingsFile& file, const Command& command, const Flag& flag) {
+  const hub::TomlEntry* best = nullptr;
+  for (const hub::TomlEntry& entry : file.entries) {
+    if (with_dashes(entry.key) != flag.name) continue;
+    if (entry.table == command.name || (entry.table.empty() && !best)) best = &entry;
+  }
+  if (!best) return std::nullopt;
+  const auto bad = [&](std::string_view reason) {
+    fail(ErrorKind::invalid_argument, "{}:{}: {} {}", file.name, best->line, best->key, reason);
+  };
+  FoundSetting found{{}, best->line};
+  if (const json::Array* items = best->value.array()) {
+    if (!flag.repeat) bad("holds one value, not a list");
+    for (const json::Value& item : *items) found.texts.push_back(typed(item));
+    return found;
+  }
+  const bool is_text = flag.kind == ValueKind::text || flag.kind == ValueKind::file || flag.kind == ValueKind::choice;
+  if (flag.kind == ValueKind::none && !best->value.is_bool()) bad("is a switch: true or false");
+  if (flag.kind != ValueKind::none && best->value.is_bool()) bad("is no switch: it needs a value");
+  if (is_text && !best->value.is_string()) bad("needs a string in quotes");
+  if (flag.kind == ValueKind::integer && !best->value.is_int()) bad("needs an integer");
+  if (flag.kind == ValueKind::number && !best->value.is_number()) bad("needs a number");
+  found.texts.push_back(typed(best->value));
+  return found;
+}
+
+std::vector<std::string> unknown_settings(const SettingsFile& file) {
+  std::vector<std::string> sentences;
+  for (const hub::TomlEntry& entry : file.entries) {
+    bool known = false, known_table = entry.table.empty();
+    std::vector<std::string> names, tables;
+    const auto look = [&](const Flag& flag) {
+      if (flag.name == "help") return;
+      names.emplace_back(flag.name);
+      known |= names.back() == with_dashes(entry.key);
+    };
+    for (const Command* command : commands()) {
+      tables.emplace_back(command->name);
+      if (!entry.table.empty() && entry.table != command->name) continue;
+      known_table = true;
+      for (const Flag& flag : command->flags) look(flag);
+      for (const Flag& flag : common_flags()) look(flag);
+    }
+    if (known) continue;
+    const std::vector<std::string> near =
+        known_table ? hub::nearest(with_dashes(entry.key), names, 1) : hub::nearest(entry.table, tables, 1);
+    sentences.push_back(fmt::format("{}:{}: unknown {} '{}'{}", file.name, entry.line,
+                                    known_table ? "setting" : "table", known_table ? entry.key : entry.table,
+                                    near.empty() ? "" : fmt::format("; did you mean {}?", near[0])));
+  }
+  return sentences;
+}
+
+}  // namespace hearth::cli
