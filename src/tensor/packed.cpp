@@ -121,7 +121,7 @@ void validate(const PackedTensor& w, std::string_view name) {
            "{}: affine with bits {} and group_size {}; supported are bits 2 3 4 5 6 8 and "
            "group_size 32 64 128",
            name, f.bits, f.group);
-    if (f.scale_type != DType::f16 && f.scale_type != DType::bf16 && f.scale_type != DType::f32)
+    if (!is_affine_scale(f.scale_type))
       fail(ErrorKind::invalid_argument, "{}: scales are {}; supported are f16 bf16 f32", name, name_of(f.scale_type));
   }
   const int64_t block = values_per_block(f);

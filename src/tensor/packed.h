@@ -40,6 +40,7 @@ struct PackedFormat {
 
 constexpr bool is_affine_width(int64_t bits) { return bits >= 2 && bits <= 8 && bits != 7; }
 constexpr bool is_affine_group(int64_t group) { return group == 32 || group == 64 || group == 128; }
+constexpr bool is_affine_scale(DType type) { return type == DType::f16 || type == DType::bf16 || type == DType::f32; }
 
 std::string name_of(const PackedFormat& format);           // "q4_1", "affine4_g64_bf16", "f16"
 int64_t values_per_block(const PackedFormat& format);      // K must be a multiple (1 for plain rows, G for affine)

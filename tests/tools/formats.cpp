@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/gguf.h"
+#include "tensor/affine_quantizer.h"
 #include "tensor/packed.h"
 
 namespace {
@@ -71,6 +72,16 @@ void decode(const std::vector<std::string>& args) {
   write_rows(w);
 }
 
+void quantize(const std::vector<std::string>& args) {
+  const std::vector<std::byte> input = read_stdin();
+  std::vector<float> w(input.size() / 4);
+  std::memcpy(w.data(), input.data(), 4 * w.size());
+  const int64_t K = std::stoll(args.at(1));
+  const PackedFormat format = format_of({"", "affine", "", args.at(2), args.at(3), args.at(4)});
+  const AffineTensor out = quantize_affine(w, static_cast<int64_t>(w.size()) / K, K, format);
+  for (const auto* part : {&out.data, &out.scales, &out.biases}) std::fwrite(part->data(), 1, part->size(), stdout);
+}
+
 json::Value value_of(const formats::GgufFile& file, const formats::GgufValue& v) {
   using formats::GgufType;
   switch (v.type) {
@@ -127,8 +138,9 @@ void gguf_tensor(const std::vector<std::string>& args) {
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
-    if (args.empty()) fail(ErrorKind::invalid_argument, "usage: tool_formats decode|gguf|gguf-tensor ...");
+    if (args.empty()) fail(ErrorKind::invalid_argument, "usage: tool_formats decode|quantize|gguf|gguf-tensor ...");
     if (args[0] == "decode") decode(args);
+    else if (args[0] == "quantize") quantize(args);
     else if (args[0] == "gguf") gguf(args);
     else if (args[0] == "gguf-tensor") gguf_tensor(args);
     else fail(ErrorKind::invalid_argument, "unknown command {}", args[0]);
