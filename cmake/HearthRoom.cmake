@@ -2,6 +2,8 @@
 # A room is src/<name>/**/*.cpp as the static library hearth_<name>, plus the test program test_<name> made of
 # tests/<name>/**/*_test.cpp. The build fails when a file of the room includes a room that is not in DEPS.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_custom_target(unit_tests)    # every test_<room>
+add_custom_target(fuzz_targets)  # every fuzz_<target>
 
 function(hearth_room name)
   cmake_parse_arguments(ROOM "" "" "DEPS;PUBLIC;PRIVATE" ${ARGN})
@@ -38,7 +40,16 @@ function(hearth_room name)
     target_link_libraries(test_${name} PRIVATE hearth_${name} GTest::gtest_main)
     target_compile_definitions(test_${name} PRIVATE HEARTH_TESTS_DIR="${CMAKE_SOURCE_DIR}/tests")
     include(GoogleTest)
-    gtest_discover_tests(test_${name} PROPERTIES LABELS quick TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+    # A suite named ...Full belongs to the full tier. Kernel teams spin, so their rooms' tests have the machine alone.
+    set(processors 1)
+    if(name MATCHES "^(cpu|model|decode|eval|probe|cli)$")
+      set(processors 2)
+    endif()
+    gtest_discover_tests(test_${name} TEST_FILTER "-*Full.*:*Full/*" TEST_LIST quick_${name} DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS quick TIMEOUT 300 PROCESSORS ${processors})
+    gtest_discover_tests(test_${name} TEST_FILTER "*Full.*:*Full/*" TEST_LIST full_${name} DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS full TIMEOUT 1800 PROCESSORS ${processors})
+    add_dependencies(unit_tests test_${name})
   endif()
 
   # tests/fuzz/<room>/<target>.cpp: one libFuzzer program each.
@@ -49,6 +60,7 @@ function(hearth_room name)
       add_executable(fuzz_${target} ${source})
       target_link_libraries(fuzz_${target} PRIVATE hearth_${name})
       target_link_options(fuzz_${target} PRIVATE -fsanitize=fuzzer)
+      add_dependencies(fuzz_targets fuzz_${target})
     endforeach()
   endif()
 endfunction()
