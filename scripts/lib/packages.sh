@@ -5,6 +5,8 @@ build_packages=(
   python3 python3-pip ca-certificates
 )
 test_packages=(python3-venv clang-19 libclang-rt-19-dev clang-format-19)
+# The corpus comes through npm. Debian's package is wanted only where no other Node.js brings one.
+if ! command -v npm >/dev/null; then test_packages+=(npm); fi
 
 # missing_packages NAME...: those that dpkg does not report as installed.
 missing_packages() {
