@@ -1,9 +1,11 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <charconv>
 #include <cmath>
-#include <unordered_set>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 
@@ -22,15 +24,15 @@ Value& Object::operator[](std::string_view key) {
 }
 
 bool Object::erase(std::string_view key) {
-  return std::erase_if(members, [&](const Member& m) { return m.first == key; }) > 0;
+  return members.erase_if([&](const Member& m) { return m.first == key; }) > 0;
 }
 
 bool Object::operator==(const Object& other) const { return members == other.members; }
 bool Value::operator==(const Value& other) const { return data_ == other.data_; }
 
 std::string_view Value::type_name() const {
-  static constexpr std::string_view kNames[] = {"null", "a boolean", "a number", "a number",
-                                                "a string", "an array", "an object"};
+  static constexpr std::string_view kNames[] = {"null",     "a boolean", "a number", "a number",
+                                                "a string", "an array",  "an object"};
   return kNames[data_.index()];
 }
 
@@ -83,7 +85,8 @@ const Value* Value::get(std::string_view key) const {
 
 namespace {
 
-// Builds our values straight from the parser's events: open containers live on a stack of their own.
+// Feeds a visitor from the parser's events. A string that arrives in parts is gathered in `text`, whose capacity never
+// passes the document's size.
 struct Handler {
   static constexpr size_t max_object_size = SIZE_MAX;
   static constexpr size_t max_array_size = SIZE_MAX;
@@ -92,67 +95,99 @@ struct Handler {
   using Ec = boost::system::error_code;
   using View = boost::json::string_view;
 
-  struct Open {
-    Value container;
-    std::string key;
-    std::unordered_set<std::string> keys;  // of an object with many members; see on_key_end
-  };
-  std::vector<Open> stack;
-  std::string text, problem;
-  Value root;
+  Visitor& visitor;
+  size_t document_size;
+  std::string text;
 
-  bool add(Value v) {
-    if (stack.empty()) root = std::move(v);
-    else if (Array* a = stack.back().container.array()) a->push_back(std::move(v));
-    else stack.back().container.object()->members.emplace_back(std::move(stack.back().key), std::move(v));
+  Handler(Visitor& v, size_t size) : visitor(v), document_size(size) {}
+
+  bool append(View s) {
+    if (const size_t need = text.size() + s.size(); need > text.capacity() && 2 * text.capacity() > document_size) {
+      std::string whole;
+      whole.reserve(document_size);
+      whole = text;
+      text.swap(whole);
+    }
+    text.append(s.data(), s.size());
     return true;
   }
-  bool close() {
-    Value v = std::move(stack.back().container);
-    stack.pop_back();
-    return add(std::move(v));
+  std::string_view whole(View s) {
+    if (text.empty()) return {s.data(), s.size()};
+    append(s);
+    return text;
   }
 
   bool on_document_begin(Ec&) { return true; }
   bool on_document_end(Ec&) { return true; }
-  bool on_object_begin(Ec&) { return stack.push_back({Value(Object{}), {}, {}}), true; }
-  bool on_object_end(size_t, Ec&) { return close(); }
-  bool on_array_begin(Ec&) { return stack.push_back({Value(Array{}), {}, {}}), true; }
-  bool on_array_end(size_t, Ec&) { return close(); }
-  bool on_key_part(View s, size_t, Ec&) { return text.append(s.data(), s.size()), true; }
-  bool on_key(View s, size_t, Ec& ec) {
-    text.append(s.data(), s.size());
-    Open& open = stack.back();
-    const std::vector<Member>& members = open.container.object()->members;
-    if (members.size() == 16)
-      for (const Member& m : members) open.keys.insert(m.first);
-    const bool twice = members.size() < 16 ? open.container.object()->contains(text) : !open.keys.insert(text).second;
-    if (twice) {
-      problem = fmt::format("duplicate key \"{}\"", text.substr(0, 100));
-      ec = boost::json::error::syntax;
-      return false;
-    }
-    open.key = std::move(text);
-    text.clear();
-    return true;
-  }
-  bool on_string_part(View s, size_t, Ec&) { return text.append(s.data(), s.size()), true; }
-  bool on_string(View s, size_t, Ec&) {
-    text.append(s.data(), s.size());
-    add(Value(std::move(text)));
-    text.clear();
-    return true;
-  }
+  bool on_object_begin(Ec&) { return visitor.begin_object(), true; }
+  bool on_object_end(size_t, Ec&) { return visitor.end_object(), true; }
+  bool on_array_begin(Ec&) { return visitor.begin_array(), true; }
+  bool on_array_end(size_t, Ec&) { return visitor.end_array(), true; }
+  bool on_key_part(View s, size_t, Ec&) { return append(s); }
+  bool on_key(View s, size_t, Ec&) { return visitor.key(whole(s)), text.clear(), true; }
+  bool on_string_part(View s, size_t, Ec&) { return append(s); }
+  bool on_string(View s, size_t, Ec&) { return visitor.string(whole(s)), text.clear(), true; }
   bool on_number_part(View, Ec&) { return true; }
-  bool on_int64(int64_t v, View, Ec&) { return add(Value(v)); }
+  bool on_int64(int64_t v, View, Ec&) { return visitor.scalar(v), true; }
   bool on_uint64(uint64_t v, View, Ec&) {
-    return v <= INT64_MAX ? add(Value(static_cast<int64_t>(v))) : add(Value(static_cast<double>(v)));
+    if (v <= static_cast<uint64_t>(INT64_MAX)) visitor.scalar(static_cast<int64_t>(v));
+    else visitor.scalar(static_cast<double>(v));
+    return true;
   }
-  bool on_double(double v, View, Ec&) { return add(Value(v)); }
-  bool on_bool(bool v, Ec&) { return add(Value(v)); }
-  bool on_null(Ec&) { return add(Value()); }
+  bool on_double(double v, View, Ec&) { return visitor.scalar(v), true; }
+  bool on_bool(bool v, Ec&) { return visitor.scalar(v), true; }
+  bool on_null(Ec&) { return visitor.scalar(nullptr), true; }
   bool on_comment_part(View, Ec&) { return true; }
   bool on_comment(View, Ec&) { return true; }
+};
+
+// Builds Values: open containers live on a stack of their own.
+class Building : public Visitor {
+ public:
+  explicit Building(std::string_view what) : what_(what) {}
+
+  void begin_object() override { stack_.push_back({Value(Object{}), {}}); }
+  void end_object() override {
+    require_unique_keys(*stack_.back().container.object());
+    close();
+  }
+  void begin_array() override { stack_.push_back({Value(Array{}), {}}); }
+  void end_array() override { close(); }
+  void key(std::string_view name) override { stack_.back().key = name; }
+  void string(std::string_view text) override { scalar(Value(text)); }
+  void scalar(Value v) override {
+    if (stack_.empty()) root = std::move(v);
+    else if (Array* a = stack_.back().container.array()) a->push_back(std::move(v));
+    else stack_.back().container.object()->members.emplace_back(std::move(stack_.back().key), std::move(v));
+  }
+
+  Value root;
+
+ private:
+  struct Open {
+    Value container;
+    std::string key;
+  };
+
+  void close() {
+    Value v = std::move(stack_.back().container);
+    stack_.pop_back();
+    scalar(std::move(v));
+  }
+
+  // Sorted positions rather than a set: four bytes a member, less than its text.
+  void require_unique_keys(const Object& object) {
+    const auto& members = object.members;
+    std::vector<uint32_t> order(members.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return members[a].first < members[b].first; });
+    for (size_t i = 1; i < order.size(); ++i)
+      if (const std::string& twice = members[order[i]].first; twice == members[order[i - 1]].first)
+        fail(ErrorKind::corrupt_file, "{}: duplicate key \"{}\"", what_, twice.substr(0, 100));
+  }
+
+  std::string_view what_;
+  std::vector<Open> stack_;
 };
 
 void dump_string(std::string& out, std::string_view s) {
@@ -222,20 +257,22 @@ void dump_to(std::string& out, const Value& value, int indent, int level) {
 
 }  // namespace
 
-Value parse(std::string_view text, std::string_view what, const ParseLimits& limits) {
+void visit(std::string_view text, std::string_view what, Visitor& visitor, const ParseLimits& limits) {
   if (text.size() > limits.bytes_max)
     fail(ErrorKind::corrupt_file, "{}: {} bytes of JSON, the limit is {}", what, text.size(), limits.bytes_max);
   boost::json::parse_options options;
   options.max_depth = static_cast<size_t>(limits.depth);
-  boost::json::basic_parser<Handler> parser(options);
+  boost::json::basic_parser<Handler> parser(options, visitor, text.size());
   boost::system::error_code ec;
   const size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (!ec && used < text.size()) ec = boost::json::error::extra_data;
-  if (ec) {
-    const std::string& problem = parser.handler().problem;
-    fail(ErrorKind::corrupt_file, "{}: {} at byte {}", what, problem.empty() ? ec.message() : problem, used);
-  }
-  return std::move(parser.handler().root);
+  if (ec) fail(ErrorKind::corrupt_file, "{}: {} at byte {}", what, ec.message(), used);
+}
+
+Value parse(std::string_view text, std::string_view what, const ParseLimits& limits) {
+  Building builder(what);
+  visit(text, what, builder, limits);
+  return std::move(builder.root);
 }
 
 std::string dump(const Value& value, const DumpOptions& options) {

@@ -6,12 +6,13 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
+
+#include "base/chunked.h"
 
 namespace hearth::json {
 
 class Value;
-using Array = std::vector<Value>;
+using Array = Chunked<Value>;  // the vector interface, without data() and reserve()
 using Member = std::pair<std::string, Value>;
 
 class Object {
@@ -25,7 +26,7 @@ class Object {
   auto end() const { return members.end(); }
   bool operator==(const Object&) const;
 
-  std::vector<Member> members;
+  Chunked<Member> members;
 };
 
 class Value {
@@ -82,9 +83,24 @@ struct ParseLimits {
   size_t bytes_max = 512u << 20;
 };
 
-// Throws Error{corrupt_file}: "<what>: <reason> at byte <offset>". Duplicate keys, trailing bytes and invalid UTF-8
-// are errors. `what` names the document (a file, a request field).
+// Throws Error{corrupt_file}: "<what>: <reason> at byte <offset>" or "<what>: duplicate key "<key>"". Duplicate keys,
+// trailing bytes and invalid UTF-8 are errors. `what` names the document (a file, a request field).
 Value parse(std::string_view text, std::string_view what, const ParseLimits& limits = {});
+
+// Receives a document's parts in order, for tables too large for Values. Views live during the call alone; a throw
+// ends parsing. Duplicate keys are the visitor's business.
+class Visitor {
+ public:
+  virtual ~Visitor() = default;
+  virtual void begin_object() = 0;
+  virtual void end_object() = 0;
+  virtual void begin_array() = 0;
+  virtual void end_array() = 0;
+  virtual void key(std::string_view name) = 0;
+  virtual void scalar(Value value) = 0;  // null, boolean, number
+  virtual void string(std::string_view text) = 0;
+};
+void visit(std::string_view text, std::string_view what, Visitor& visitor, const ParseLimits& limits = {});
 
 struct DumpOptions {
   int indent = 0;  // 0: one line
