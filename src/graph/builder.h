@@ -18,9 +18,9 @@ struct Value {
 struct AttendSpec {
   int64_t H = 0, Hkv = 0, Dh = 0;
   float scale = 1, cap = 0;
-  int64_t window = 0;                  // 0: all positions
+  int64_t window = 0;  // 0: all positions
   KvFormat format = KvFormat::bf16;
-  std::optional<int32_t> donor;        // KV layer whose cache is read instead of an own one (nothing is appended)
+  std::optional<int32_t> donor;  // KV layer whose cache is read instead of an own one (nothing is appended)
 };
 
 class Builder {
@@ -30,27 +30,27 @@ class Builder {
   // Names: ops are called scope + label; weights keep the name they are given (the checkpoint's module path).
   void segment(std::string name);  // starts a segment
 
-  Value matrix(std::string name, int64_t N, int64_t K);     // the same name gives the same value
+  Value matrix(std::string name, int64_t N, int64_t K);  // the same name gives the same value
   Value vector(std::string name, int64_t length);
 
   Value embed(Value table);
   Value scale(Value x, float c);
   Value add(Value x, Value z);
-  Value mul(Value x, Value z);                              // z: like x, [M, 1] or a vector
+  Value mul(Value x, Value z);  // z: like x, [M, 1] or a vector
   Value act(Value x, Activation f);
   Value gated_act(Value gate, Value up, Activation f);
   Value rms_norm(Value x, Value w, float eps, int64_t width = 0);  // w may be none; width 0: all columns
   Value layer_norm(Value x, Value w, Value b, float eps);
   Value linear(Value x, Value W, Value bias = {}, bool f32_out = false);
-  Value lora(Value y, Value x, Value a, Value b, float scale);     // a [K, R], b [R, N]
-  Value rope_angles(const RopeSpec& spec);                         // once a spec; later calls give the same value
+  Value lora(Value y, Value x, Value a, Value b, float scale);  // a [K, R], b [R, N]
+  Value rope_angles(const RopeSpec& spec);                      // once a spec; later calls give the same value
   Value rope(Value x, Value angles, int64_t H, int64_t Dh);
-  Value attend(Value q, Value k, Value v, const AttendSpec& spec);         // kv_append and attention over the cache
-  Value attend_plain(Value q, Value k, Value v, const AttendSpec& spec);   // over k and v of this step alone
+  Value attend(Value q, Value k, Value v, const AttendSpec& spec);        // kv_append and attention over the cache
+  Value attend_plain(Value q, Value k, Value v, const AttendSpec& spec);  // over k and v of this step alone
   Value softcap(Value x, float cap);
   Value slice_cols(Value x, int64_t begin, int64_t end);
   Value concat_cols(Value x, Value z);
-  Value gather_rows(Value x);                                      // rows of out_rows
+  Value gather_rows(Value x);  // rows of out_rows
   Value pool(Value x, Pooling pooling, bool normalize);
 
   // KV layer of the last attend() that appended.

@@ -32,19 +32,19 @@ enum class LayoutHint : uint8_t { matmul, gather, matmul_and_gather, vector };
 class Plan {
  public:
   virtual ~Plan() = default;
-  virtual const Program& program() const = 0;   // after the backend's fusions
+  virtual const Program& program() const = 0;  // after the backend's fusions
   virtual int64_t arena_bytes() const = 0;
 };
 
 struct Bindings {
-  std::span<const WeightHandle> weights;       // as Program::weights of the program that was prepared
+  std::span<const WeightHandle> weights;  // as Program::weights of the program that was prepared
   BatchView batch;
-  KvStorage* kv = nullptr;                     // from the same executor
-  std::span<const std::span<float>> results;   // one a result: [rows, cols] f32, host memory
+  KvStorage* kv = nullptr;                    // from the same executor
+  std::span<const std::span<float>> results;  // one a result: [rows, cols] f32, host memory
 };
 
 struct DeviceInfo {
-  std::string name;              // "cpu avx512, 2 threads"
+  std::string name;  // "cpu avx512, 2 threads"
   int64_t bytes_free = 0;
   std::vector<Numerics> numerics;
 };
@@ -66,8 +66,8 @@ class Executor {
   virtual void run(Plan& plan, const Bindings& bindings) = 0;  // enqueues; allocates nothing
   virtual void wait() = 0;                                     // results are in place; throws device_lost
   virtual DeviceInfo info() const = 0;
-  virtual int64_t weight_bytes() const = 0;                    // memory of the loaded weights, after repack
-  virtual void set_timing(bool on) = 0;                        // collect OpTime; off by default
+  virtual int64_t weight_bytes() const = 0;  // memory of the loaded weights, after repack
+  virtual void set_timing(bool on) = 0;      // collect OpTime; off by default
   virtual std::span<const OpTime> timing() const = 0;
 };
 

@@ -23,8 +23,8 @@ class KvStorage {
   virtual void copy_page(int32_t group, int32_t from, int32_t to) = 0;
 };
 
-int64_t kv_page_bytes(const KvGroup& group);           // all layers of the group, one page
-int64_t kv_row_bytes(KvFormat format, int64_t Dh);     // values, scales and biases of one head and position
+int64_t kv_page_bytes(const KvGroup& group);        // all layers of the group, one page
+int64_t kv_row_bytes(KvFormat format, int64_t Dh);  // values, scales and biases of one head and position
 
 enum class KvPart : uint8_t { key, value };
 

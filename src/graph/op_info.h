@@ -48,8 +48,8 @@ struct RefCall {
   const Program& program;
   const Op& op;
   const BatchView& batch;
-  HostKv* kv;                       // null without cache
-  std::span<RefValue> values;       // by ValueId; results are already sized
+  HostKv* kv;                  // null without cache
+  std::span<RefValue> values;  // by ValueId; results are already sized
   int64_t threads;
 
   const RefValue& in(size_t i) const { return values[static_cast<size_t>(op.in[i])]; }
@@ -62,7 +62,7 @@ using InferRule = std::vector<ValueInfo> (*)(const OpView&);  // types of the re
 using CostRule = Cost (*)(const OpView&, const Extents&);
 using ReferenceFn = void (*)(const RefCall&);
 using GradientRule = void (*)(Builder&, const OpView&, std::span<const ValueId> dy);
-using ExpandRule = void (*)(Builder&, const OpView&);          // emits the plain ops, writing op.out
+using ExpandRule = void (*)(Builder&, const OpView&);  // emits the plain ops, writing op.out
 
 struct OpInfo {
   std::string_view name;
@@ -77,6 +77,9 @@ const OpInfo& info(OpKind kind);
 Cost cost(const Program& program, const Op& op, const Extents& extents);
 Cost cost(const Program& program, const Extents& extents);  // the sum over all ops
 int64_t weight_bytes(const ValueInfo& value);               // ValueInfo::bytes, else 4 bytes a value
+
+// inv_freq[i] of a row at `position`, with the dynamic rule applied. Shared by every executor.
+float rope_inv_freq(const RopeSpec& spec, int32_t position, int64_t i);
 
 template <class... Args>
 void require(bool condition, const OpView& v, fmt::format_string<Args...> format, Args&&... args) {

@@ -10,7 +10,8 @@
 
 namespace hearth::graph {
 
-// linear -> linear + lora, for the modules named in sites. Weights "<module>.lora_a" [K, R] and "<module>.lora_b" [R, N].
+// linear -> linear + lora, for the modules named in sites. Weights "<module>.lora_a" [K, R] and "<module>.lora_b" [R,
+// N].
 struct AdapterSite {
   std::string module;
   int64_t R = 0;

@@ -15,9 +15,28 @@ inline constexpr ValueId kNone = -1;  // an absent optional operand
 using Ids = std::vector<ValueId>;
 
 enum class OpKind : uint8_t {
-  embed, scale, add, mul, act, gated_act, rms_norm, layer_norm, linear, lora,
-  rope_angles, rope, kv_append, attention, softcap, slice_cols, concat_cols, gather_rows, pool,
-  multi_linear, gate_up_act, linear_add,  // fused kinds: expand() gives the plain ops they stand for
+  embed,
+  scale,
+  add,
+  mul,
+  act,
+  gated_act,
+  rms_norm,
+  layer_norm,
+  linear,
+  lora,
+  rope_angles,
+  rope,
+  kv_append,
+  attention,
+  softcap,
+  slice_cols,
+  concat_cols,
+  gather_rows,
+  pool,
+  multi_linear,
+  gate_up_act,
+  linear_add,  // fused kinds: expand() gives the plain ops they stand for
 };
 inline constexpr int kOpKinds = static_cast<int>(OpKind::linear_add) + 1;
 
@@ -40,17 +59,18 @@ struct ValueInfo {
 };
 
 struct Attrs {
-  float eps = 0;                    // norms
-  float scale = 1;                  // scale; attention: factor of q . k; lora: factor of the branch
-  float cap = 0;                    // attention and softcap; 0: none
+  float eps = 0;    // norms
+  float scale = 1;  // scale; attention: factor of q . k; lora: factor of the branch
+  float cap = 0;    // attention and softcap; 0: none
   Activation act = Activation::silu;
   Pooling pooling = Pooling::last;
-  bool normalize = false;           // pool: x / max(norm, 1e-12)
-  int64_t H = 0, Hkv = 0, Dh = 0;   // rope: H heads of Dh; kv_append, attention
-  int64_t width = 0;                // rms_norm: columns that are normed together; 0: all
-  int64_t begin = 0, end = 0;       // slice_cols
-  int32_t layer = -1;               // kv_append, attention: index into Program::kv_layers; -1: k and v as operands
-  int32_t rope = -1;                // rope_angles, rope: index into Program::ropes
+  bool normalize = false;          // pool: x / max(norm, 1e-12)
+  int64_t H = 0, Hkv = 0, Dh = 0;  // rope: H heads of Dh; kv_append, attention
+  int64_t width = 0;               // rms_norm: columns normed together, 0: all; attention without cache: window
+  bool f32_out = false;            // linear: the sum stays unrounded fp32
+  int64_t begin = 0, end = 0;      // slice_cols
+  int32_t layer = -1;              // kv_append, attention: index into Program::kv_layers; -1: k and v as operands
+  int32_t rope = -1;               // rope_angles, rope: index into Program::ropes
 };
 
 struct Op {
@@ -62,13 +82,13 @@ struct Op {
 
 // Angles of rotary embeddings (spec models 2.3). inv_freq is computed in fp64 and stored in fp32.
 struct RopeSpec {
-  std::vector<float> inv_freq;      // [rot / 2]
-  float attention_factor = 1;       // multiplies cos and sin
-  int64_t rot = 0;                  // columns of a head that turn
-  int64_t pair_stride = 0;          // half-split pairs (i, i + pair_stride); 0: interleaved pairs (2i, 2i + 1)
-  double dynamic_base = 0;          // rope_type dynamic when > 0: the base before scaling,
-  double dynamic_factor = 1;        //   the factor,
-  int64_t dynamic_positions = 0;    //   and S0: positions below it use inv_freq as it is
+  std::vector<float> inv_freq;    // [rot / 2]
+  float attention_factor = 1;     // multiplies cos and sin
+  int64_t rot = 0;                // columns of a head that turn
+  int64_t pair_stride = 0;        // half-split pairs (i, i + pair_stride); 0: interleaved pairs (2i, 2i + 1)
+  double dynamic_base = 0;        // rope_type dynamic when > 0: the base before scaling,
+  double dynamic_factor = 1;      //   the factor,
+  int64_t dynamic_positions = 0;  //   and S0: positions below it use inv_freq as it is
   bool operator==(const RopeSpec&) const = default;
 };
 
@@ -80,7 +100,7 @@ inline constexpr int64_t kKvGroup = 64;
 struct KvGroup {
   std::vector<int32_t> layers;  // indices into Program::kv_layers
   int64_t Hkv = 0, Dh = 0;
-  int64_t window = 0;           // 0: all positions
+  int64_t window = 0;  // 0: all positions
   KvFormat format = KvFormat::bf16;
 };
 struct KvLayer {
@@ -98,11 +118,11 @@ struct Program {
   std::vector<ValueInfo> values;
   std::vector<Op> ops;
   std::vector<Segment> segments;
-  std::vector<ValueId> weights;   // every weight value, in order of first use
+  std::vector<ValueId> weights;  // every weight value, in order of first use
   std::vector<RopeSpec> ropes;
   std::vector<KvGroup> kv_groups;
   std::vector<KvLayer> kv_layers;
-  Ids results;                    // logits, taps, pooled rows
+  Ids results;  // logits, taps, pooled rows
 
   const ValueInfo& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
 };

@@ -1,0 +1,139 @@
+// Runs a Program op by op through OpInfo::reference. The meaning of every faster executor.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "graph/executor.h"
+#include "graph/op_info.h"
+
+namespace hearth::graph {
+namespace {
+
+class ReferencePlan final : public Plan {
+ public:
+  ReferencePlan(Program program, const Limits& limits) : program_(std::move(program)), limits_(limits) {
+    last_use_.assign(program_.values.size(), -1);
+    for (size_t i = 0; i < program_.ops.size(); ++i)
+      for (const ValueId id : program_.ops[i].in)
+        if (id != kNone) last_use_[static_cast<size_t>(id)] = static_cast<int32_t>(i);
+    for (const ValueId id : program_.results) last_use_[static_cast<size_t>(id)] = INT32_MAX;
+  }
+  const Program& program() const override { return program_; }
+  int64_t arena_bytes() const override { return 0; }
+
+  Program program_;
+  Limits limits_;
+  std::vector<int32_t> last_use_;
+};
+
+class ReferenceExecutor final : public Executor {
+ public:
+  explicit ReferenceExecutor(int threads) : threads_(threads) {}
+
+  WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view) override {
+    Weight weight;
+    const size_t bytes = w.data.size() + w.scales.size() + w.biases.size();
+    weight.storage.resize(bytes);  // views only live during the call
+    std::byte* at = weight.storage.data();
+    const auto keep = [&](std::span<const std::byte> from) {
+      std::copy(from.begin(), from.end(), at);
+      at += from.size();
+      return std::span<const std::byte>(at - from.size(), from.size());
+    };
+    weight.view = w;
+    weight.view.data = keep(w.data);
+    weight.view.scales = keep(w.scales);
+    weight.view.biases = keep(w.biases);
+    if (hint == LayoutHint::vector) {
+      weight.vector.resize(static_cast<size_t>(w.N * w.K));
+      for (int64_t n = 0; n < w.N; ++n)
+        decode_row(weight.view, n,
+                   std::span(weight.vector).subspan(static_cast<size_t>(n * w.K), static_cast<size_t>(w.K)));
+    }
+    weights_.push_back(std::make_unique<Weight>(std::move(weight)));
+    bytes_ += static_cast<int64_t>(bytes);
+    return {static_cast<int32_t>(weights_.size()) - 1};
+  }
+
+  std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) override {
+    return std::make_unique<ReferencePlan>(program, limits);
+  }
+
+  std::unique_ptr<KvStorage> make_kv(const Program& program, std::span<const int64_t> pages) override {
+    return std::make_unique<HostKv>(program.kv_groups, program.kv_layers, pages);
+  }
+
+  void run(Plan& base, const Bindings& bindings) override {
+    auto& plan = static_cast<ReferencePlan&>(base);
+    const Program& program = plan.program_;
+    const BatchView& batch = bindings.batch;
+    const Extents extents{
+        .M = batch.M(), .gathered = static_cast<int64_t>(batch.out_rows.size()), .S = 0, .B = batch.B()};
+    std::vector<RefValue> values(program.values.size());
+    for (size_t i = 0; i < program.weights.size(); ++i) {
+      const Weight& weight = *weights_[static_cast<size_t>(bindings.weights[i].id)];
+      RefValue& value = values[static_cast<size_t>(program.weights[i])];
+      value.rows = weight.view.N;
+      value.cols = weight.view.K;
+      value.packed = &weight.view;
+      value.data = weight.vector;
+    }
+    times_.clear();
+    for (size_t i = 0; i < program.ops.size(); ++i) {
+      const Op& op = program.ops[i];
+      for (const ValueId id : op.out) {
+        RefValue& out = values[static_cast<size_t>(id)];
+        out.rows = rows_of(program.value(id), extents);
+        out.cols = program.value(id).cols;
+        out.data.assign(static_cast<size_t>(out.rows * out.cols), 0.0f);
+      }
+      const auto start = std::chrono::steady_clock::now();
+      info(op.kind).reference(
+          RefCall{program, op, batch, static_cast<HostKv*>(bindings.kv), values, static_cast<int64_t>(threads_)});
+      if (timing_)
+        times_.push_back(
+            {static_cast<int32_t>(i), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
+      for (const ValueId id : op.in)
+        if (id != kNone && plan.last_use_[static_cast<size_t>(id)] == static_cast<int32_t>(i) &&
+            program.value(id).role == Role::temp)
+          values[static_cast<size_t>(id)].data = {};
+    }
+    for (size_t i = 0; i < program.results.size(); ++i) {
+      const RefValue& value = values[static_cast<size_t>(program.results[i])];
+      HEARTH_CHECK(bindings.results[i].size() >= value.data.size(), "result {}", i);
+      std::copy(value.data.begin(), value.data.end(), bindings.results[i].begin());
+    }
+  }
+
+  void wait() override {}
+
+  DeviceInfo info() const override {
+    const int64_t free = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    return {fmt::format("reference, {} threads", threads_), free, {Numerics::parity, Numerics::deterministic}};
+  }
+  int64_t weight_bytes() const override { return bytes_; }
+  void set_timing(bool on) override { timing_ = on; }
+  std::span<const OpTime> timing() const override { return times_; }
+
+ private:
+  static const OpInfo& info(OpKind kind) { return graph::info(kind); }
+
+  struct Weight {
+    std::vector<std::byte> storage;
+    PackedTensor view;
+    std::vector<float> vector;
+  };
+  int threads_;
+  std::vector<std::unique_ptr<Weight>> weights_;
+  int64_t bytes_ = 0;
+  bool timing_ = false;
+  std::vector<OpTime> times_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_reference_executor(int threads) { return std::make_unique<ReferenceExecutor>(threads); }
+
+}  // namespace hearth::graph
