@@ -1,5 +1,8 @@
 #include "cli/app.h"
 
+#include <signal.h>
+
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -124,6 +127,7 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
 
 int run(int argc, char** argv) {
   const Command* command = nullptr;
+  ::signal(SIGXFSZ, SIG_IGN);  // a file at the process's size limit is a failed write, to be told in a sentence
   try {
     const int code = dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), command);
     if (std::fflush(stdout) != 0) fail(ErrorKind::io, "cannot write to standard output: {}", std::strerror(errno));

@@ -6,9 +6,7 @@ namespace hearth::cli {
 
 std::span<const Command* const> commands() {
   static constexpr std::array kCommands = {
-      &kConfig,
-      &kCompletion,
-      &kVersion,
+      &kLs, &kImport, &kConfig, &kCompletion, &kVersion,
   };
   return kCommands;
 }

@@ -6,6 +6,8 @@ namespace hearth::cli {
 
 extern const Command kCompletion;
 extern const Command kConfig;
+extern const Command kImport;
+extern const Command kLs;
 extern const Command kVersion;
 
 }  // namespace hearth::cli

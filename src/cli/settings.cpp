@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/mmap.h"
+#include "base/fs.h"
 #include "hub/nearest.h"
 
 namespace hearth::cli {
@@ -18,9 +18,7 @@ std::string with_dashes(std::string key) {
 SettingsFile load(const fs::path& path, const std::string& name) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return {name, {}};
-  const MappedFile file = MappedFile::open(path);
-  const auto bytes = file.bytes();
-  return {name, hub::parse_toml({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name)};
+  return {name, hub::parse_toml(io::real_fs().read_file(path, size_t{1} << 20), name)};
 }
 
 // A value of the file as one would type it behind the flag.

@@ -1,0 +1,30 @@
+#include "cli/progress.h"
+
+#include <cstdio>
+
+#include "cli/units.h"
+
+namespace hearth::cli {
+
+Progress::Progress(const Context& context, std::string label) : context_(context), label_(std::move(label)) {}
+
+Progress::~Progress() {
+  if (open_) std::fputs("\n", stderr);
+}
+
+void Progress::show(int64_t done, int64_t total) {
+  const int64_t percent = total > 0 ? done * 100 / total : 100;
+  const int64_t step = context_.err_is_terminal() ? 1 : 10;
+  if (context_.quiet() || (percent_ >= 0 && percent / step == percent_ / step)) return;
+  percent_ = percent;
+  const std::string text = fmt::format("{} {:3}%  {} of {}", label_, percent, show_size(done), show_size(total));
+  if (context_.err_is_terminal()) {
+    std::fputs(("\r\x1b[K" + text).c_str(), stderr);
+    open_ = true;
+  } else {
+    std::fputs((text + "\n").c_str(), stderr);
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,23 @@
+// One line of progress on stderr: redrawn in place on a terminal, else a line per 10 %. Nothing with --quiet.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "cli/context.h"
+
+namespace hearth::cli {
+
+class Progress {
+ public:
+  Progress(const Context& context, std::string label);
+  ~Progress();                             // ends the line
+  void show(int64_t done, int64_t total);  // bytes
+
+ private:
+  const Context& context_;
+  std::string label_;
+  int64_t percent_ = -1;
+  bool open_ = false;
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,53 @@
+// The model store: finds a model by name (models.md item 1) and lists what is here. Reading only; import.h writes.
+// Any thread; every call looks at the disk anew.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hub/paths.h"
+#include "hub/repo.h"
+
+namespace hearth::hub {
+
+struct FoundModel {
+  std::filesystem::path path;  // the .gguf file, or the folder with config.json and *.safetensors
+  ModelFormat format = ModelFormat::gguf;
+  std::string name;            // for people: "org/name", "org/name:file", or the path as given
+  std::string repo, revision;  // empty for a path
+  std::string adapter;         // of "name:adapter"; empty without one. Callers that cannot mount it must refuse it.
+};
+
+class Store {
+ public:
+  // `cache` is the hub cache, `config` the folder with models.toml (`alias = "target"` lines).
+  Store(std::filesystem::path cache, std::filesystem::path config, Env env);
+  static Store from_env(const Env& env);
+
+  const std::filesystem::path& cache() const { return cache_; }
+
+  // In this order: an existing path; org/repo[@revision]; an alias of models.toml; a unique case-insensitive part of a
+  // stored name. revision is a ref, a snapshot's name, or at least 7 of its first characters. Behind a name,
+  // ":part" chooses among several .gguf files (a case-insensitive part of one file's name) and is an adapter otherwise.
+  // Throws Error{not_found} for an unknown name (with the nearest ones), an ambiguous one (with all candidates) and a
+  // missing file; Error{invalid_argument} for a path that holds no model; Error{corrupt_file} for a snapshot that
+  // lacks a file of its own index.
+  FoundModel find(const std::string& name) const;
+
+  // The canonical snapshot of every repository that holds a model, by name; with all_revisions every snapshot.
+  std::vector<Snapshot> list(bool all_revisions = false) const;
+
+ private:
+  std::optional<FoundModel> find_path(const std::string& name) const;
+  std::optional<FoundModel> find_name(const std::string& name, const std::string& part, bool follow_alias) const;
+  FoundModel open_repo(const std::string& repo, const std::string& revision, const std::string& part) const;
+  std::optional<std::string> alias(const std::string& name) const;
+  std::vector<std::string> model_names() const;
+  [[noreturn]] void unknown(const std::string& name) const;
+
+  std::filesystem::path cache_, config_;
+  Env env_;
+};
+
+}  // namespace hearth::hub
