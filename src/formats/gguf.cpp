@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
 #include "base/error.h"
 #include "formats/byte_reader.h"
 #include "formats/gguf_parse.h"
+#include "formats/order.h"
 
 namespace hearth::formats {
 namespace {
@@ -19,23 +19,6 @@ uint64_t length_at(const std::byte* p) {
   uint64_t size;
   std::memcpy(&size, p, 8);
   return size;
-}
-
-// Positions 0 .. count - 1 ordered by name; the first name that occurs twice, if any.
-template <class Items, class Key>
-std::vector<uint32_t> sorted_by(const Items& items, const Key& key) {
-  std::vector<uint32_t> order(items.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(items[a]) < key(items[b]); });
-  return order;
-}
-
-template <class Items, class Key>
-const typename Items::value_type* find_by(const Items& items, const std::vector<uint32_t>& order, const Key& key,
-                                          std::string_view name) {
-  const auto at = std::lower_bound(order.begin(), order.end(), name,
-                                   [&](uint32_t i, std::string_view wanted) { return key(items[i]) < wanted; });
-  return at != order.end() && key(items[*at]) == name ? &items[*at] : nullptr;
 }
 
 std::string_view key_of(const GgufValue& v) { return v.key; }
@@ -120,18 +103,15 @@ void GgufFile::read_parts(const std::filesystem::path& first, const GgufLimits& 
 }
 
 void GgufFile::index_values() {
-  values_by_key_ = sorted_by(values_, key_of);
-  for (size_t i = 1; i < values_by_key_.size(); ++i)
-    if (const std::string_view key = values_[values_by_key_[i]].key; key == values_[values_by_key_[i - 1]].key)
-      fail(ErrorKind::corrupt_file, "{}: key {} occurs twice", what_, printable(key));
+  values_by_key_ = order_by(values_, key_of);
+  if (const Repeat twice = find_repeat(values_, values_by_key_, key_of))
+    fail(ErrorKind::corrupt_file, "{}: key {} occurs twice", what_, printable(values_[twice.b].key));
 }
 
 void GgufFile::index_tensors() {
-  tensors_by_name_ = sorted_by(tensors_, tensor_name);
-  for (size_t i = 1; i < tensors_by_name_.size(); ++i)
-    if (const std::string_view tensor = tensors_[tensors_by_name_[i]].name;
-        tensor == tensors_[tensors_by_name_[i - 1]].name)
-      fail(ErrorKind::corrupt_file, "{}: tensor {} occurs twice", what_, printable(tensor));
+  tensors_by_name_ = order_by(tensors_, tensor_name);
+  if (const Repeat twice = find_repeat(tensors_, tensors_by_name_, tensor_name))
+    fail(ErrorKind::corrupt_file, "{}: tensor {} occurs twice", what_, printable(tensors_[twice.b].name));
 }
 
 const GgufValue* GgufFile::find(std::string_view key) const { return find_by(values_, values_by_key_, key_of, key); }
