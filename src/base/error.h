@@ -39,8 +39,8 @@ namespace detail {
 }  // namespace hearth
 
 // For what no input can cause: prints the condition and the message to stderr, then aborts.
-#define HEARTH_CHECK(condition, ...)                                                                            \
-  do {                                                                                                          \
-    if (!(condition)) [[unlikely]]                                                                              \
-      ::hearth::detail::check_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__));            \
+#define HEARTH_CHECK(condition, ...)                                                                 \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]]                                                                   \
+      ::hearth::detail::check_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)); \
   } while (0)

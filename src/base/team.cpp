@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -18,20 +19,25 @@ namespace {
 
 void pause() { __builtin_ia32_pause(); }
 
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int i = 0; i < CPU_SETSIZE; ++i)
-      if (CPU_ISSET(i, &set)) cpus.push_back(i);
+// The CPUs that the process may use, as they were when its first team was made: a caller that a team has pinned would
+// report its one CPU ever after.
+const std::vector<int>& allowed_cpus() {
+  static const std::vector<int> cpus = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    std::vector<int> found;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+      for (int i = 0; i < CPU_SETSIZE; ++i)
+        if (CPU_ISSET(i, &set)) found.push_back(i);
+    return found;
+  }();
   return cpus;
 }
 
-void pin(pthread_t thread, int cpu) {
+void pin(pthread_t thread, std::span<const int> cpus) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
   pthread_setaffinity_np(thread, sizeof set, &set);
 }
 
@@ -78,9 +84,9 @@ struct Team::State {
 Team::Team(int threads) : threads_(threads) {
   if (threads < 1) fail(ErrorKind::invalid_argument, "threads: {} given, at least 1 is needed", threads);
   state_ = std::make_unique<State>(threads);
-  const std::vector<int> cpus = allowed_cpus();
+  const std::span<const int> cpus = allowed_cpus();
   const bool pinned = threads > 1 && cpus.size() >= static_cast<size_t>(threads);
-  if (pinned) pin(pthread_self(), cpus[0]);
+  if (pinned) pin(pthread_self(), cpus.first(1));
   for (int member = 1; member < threads; ++member) {
     state_->workers.emplace_back([state = state_.get(), member] {
       for (uint32_t seen = 0;;) {
@@ -90,7 +96,8 @@ Team::Team(int threads) : threads_(threads) {
         state->done[static_cast<size_t>(member)].value.store(seen, std::memory_order_release);
       }
     });
-    if (pinned) pin(state_->workers.back().native_handle(), cpus[static_cast<size_t>(member)]);
+    // A thread starts with its maker's mask, which may be one CPU: set it either way.
+    pin(state_->workers.back().native_handle(), pinned ? cpus.subspan(static_cast<size_t>(member), 1) : cpus);
   }
 }
 
