@@ -1,0 +1,56 @@
+#include "text/tokenizer/added_tokens.h"
+
+#include "text/tokenizer/unicode.h"
+
+namespace hearth::text {
+
+AddedTokens::AddedTokens(const std::vector<Entry>& entries) {
+  std::vector<ByteTrie::Entry> spellings;
+  for (const Entry& e : entries) {
+    spellings.push_back({e.spelling, static_cast<int32_t>(tokens_.size())});
+    tokens_.push_back(e.token);
+    begins_[static_cast<unsigned char>(e.spelling[0])] = true;
+  }
+  trie_ = ByteTrie(std::move(spellings));
+}
+
+void AddedTokens::find(std::string_view text, bool specials, std::vector<Section>& out) const {
+  const auto has = [](unicode::CodePoint c, uint16_t kind) { return (unicode::classes(c.value) & kind) != 0; };
+  size_t done = 0;  // everything before is in a section
+  for (size_t at = 0; at < text.size();) {
+    if (!begins_[static_cast<unsigned char>(text[at])]) {
+      ++at;
+      continue;
+    }
+    const ByteTrie::Match match = trie_.longest(text.substr(at));
+    if (match.value < 0) {
+      ++at;
+      continue;
+    }
+    const AddedToken& token = *tokens_[static_cast<size_t>(match.value)];
+    size_t begin = at, end = at + match.size;
+    at = end;
+    if (token.special && !specials) continue;
+    if (token.single_word) {
+      const bool word_before = begin > 0 && has(unicode::decode_before(text, begin), unicode::kWord);
+      const bool word_after = end < text.size() && has(unicode::decode(text, end), unicode::kWord);
+      if (word_before || word_after) continue;
+    }
+    if (token.lstrip)
+      while (begin > done) {
+        const unicode::CodePoint c = unicode::decode_before(text.substr(0, begin), begin);
+        if (!has(c, unicode::kSpace)) break;
+        begin -= c.size;
+      }
+    if (token.rstrip)
+      while (end < text.size() && has(unicode::decode(text, end), unicode::kSpace))
+        end += unicode::decode(text, end).size;
+    if (done < begin) out.push_back({text.substr(done, begin - done), -1, done == 0});
+    out.push_back({{}, token.id, done == 0});
+    done = end;
+    // Tokens that begin inside the white space taken by rstrip are still found: the search goes on behind the match.
+  }
+  if (done < text.size()) out.push_back({text.substr(done), -1, done == 0});
+}
+
+}  // namespace hearth::text

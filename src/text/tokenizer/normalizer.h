@@ -1,0 +1,32 @@
+// Text to text: the steps of a normalizer, compiled.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer/tables.h"
+
+namespace hearth::text {
+
+// Immutable; any thread.
+class Normalizer {
+ public:
+  // Throws Error{corrupt_file} for a broken character map, Error{invalid_argument} for a pattern that does not compile.
+  Normalizer(const std::vector<NormalizerStep>& steps, std::string_view what);
+  ~Normalizer();
+
+  bool empty() const { return steps_.empty(); }
+
+  // Broken bytes pass through unchanged. Throws Error{invalid_argument} when the text would grow beyond 64 times its
+  // size and 1 MiB.
+  std::string apply(std::string_view text) const;
+
+  class Step;
+
+ private:
+  std::vector<std::unique_ptr<const Step>> steps_;
+  std::string what_;
+};
+
+}  // namespace hearth::text
