@@ -1,0 +1,133 @@
+// GGUF metadata -> ModelSpec.
+#include <cmath>
+
+#include "base/error.h"
+#include "model/rope.h"
+#include "model/spec.h"
+#include "tensor/dtype.h"
+
+namespace hearth::model {
+namespace {
+
+// Keys of an architecture: "<arch>.<key>".
+struct Keys {
+  const formats::GgufFile& file;
+  std::string arch;
+
+  std::string key(std::string_view name) const { return fmt::format("{}.{}", arch, name); }
+  int64_t integer(std::string_view name, std::optional<int64_t> absent = {}) const {
+    if (const auto v = file.integer(key(name))) return *v;
+    if (!absent) fail(ErrorKind::corrupt_file, "{}: {} is absent", file.name(), key(name));
+    return *absent;
+  }
+  double number(std::string_view name, std::optional<double> absent = {}) const {
+    if (const auto v = file.number(key(name))) return *v;
+    if (!absent) fail(ErrorKind::corrupt_file, "{}: {} is absent", file.name(), key(name));
+    return *absent;
+  }
+};
+
+int64_t vocabulary(const Keys& k) {
+  if (const formats::GgufTensor* table = k.file.find_tensor("token_embd.weight")) return table->N();
+  fail(ErrorKind::corrupt_file, "{}: tensor token_embd.weight is absent", k.file.name());
+}
+
+graph::RopeSpec rope(const Keys& k, const ModelSpec& s, double base, bool scaled) {
+  RopeInput in{
+      .base = base, .Dh = s.Dh, .rot = k.integer("rope.dimension_count", s.Dh), .context = s.context, .numbers = {}};
+  if (const auto type = scaled ? k.file.string(k.key("rope.scaling.type")) : std::nullopt; type && *type != "none") {
+    in.type = std::string(*type);
+    json::Object numbers;
+    const auto copy = [&](std::string_view from, std::string_view to) {
+      if (const auto v = k.file.number(k.key(from))) numbers[to] = *v;
+    };
+    copy("rope.scaling.factor", "factor");
+    copy("rope.scaling.original_context_length", "original_max_position_embeddings");
+    copy("rope.scaling.yarn_beta_fast", "beta_fast");
+    copy("rope.scaling.yarn_beta_slow", "beta_slow");
+    in.numbers = std::move(numbers);
+  }
+  graph::RopeSpec spec = make_rope(in, k.file.name());
+  if (const formats::GgufTensor* factors = scaled ? k.file.find_tensor("rope_freqs.weight") : nullptr) {
+    if (factors->N() != 1 || factors->K() != in.rot / 2)
+      fail(ErrorKind::corrupt_file, "{}: rope_freqs.weight has {} values, {} pairs turn", k.file.name(),
+           factors->N() * factors->K(), in.rot / 2);
+    std::vector<float> divisors(static_cast<size_t>(in.rot / 2));
+    decode_row(factors->packed(), 0, divisors);
+    for (size_t i = 0; i < divisors.size(); ++i) spec.inv_freq[i] /= divisors[i];
+  }
+  return spec;
+}
+
+void gemma3(const Keys& k, ModelSpec& s) {
+  s.model_type = "gemma3_text";
+  s.order = LayerOrder::sandwich;
+  s.qk_norm = true;
+  s.activation = graph::Activation::gelu_tanh;
+  s.embed_scale = to_float(to_bf16(static_cast<float>(std::sqrt(static_cast<double>(s.D)))));
+  const int64_t window = k.integer("attention.sliding_window", 512);
+  int64_t pattern = 6;
+  if (const auto p = k.file.find(k.key("attention.sliding_window_pattern")); p && p->type != formats::GgufType::array)
+    pattern = k.integer("attention.sliding_window_pattern");
+  if (pattern < 1) fail(ErrorKind::corrupt_file, "{}: sliding_window_pattern is {}", k.file.name(), pattern);
+  s.ropes.push_back(rope(k, s, k.number("rope.freq_base", 1e6), true));
+  s.ropes.push_back(rope(k, s, k.number("rope.freq_base_swa", k.number("rope.local.freq_base", 1e4)), false));
+  for (int64_t i = 0; i < s.L; ++i)
+    s.layers.push_back((i + 1) % pattern == 0 ? LayerSpec{.window = 0, .rope = 0}
+                                              : LayerSpec{.window = window, .rope = 1});
+}
+
+void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
+  s.ropes.push_back(rope(k, s, k.number("rope.freq_base", base), true));
+  s.layers.assign(static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(s.L, 4096))), LayerSpec{});
+}
+
+void end_ids(const formats::GgufFile& file, ModelSpec& s) {
+  for (const char* name : {"eos", "eot", "eom"})
+    if (const auto id = file.integer(fmt::format("tokenizer.ggml.{}_token_id", name)))
+      s.end_ids.push_back(static_cast<int32_t>(*id));
+}
+
+}  // namespace
+
+ModelSpec parse_gguf(const formats::GgufFile& file) {
+  const auto arch = file.string("general.architecture");
+  if (!arch) fail(ErrorKind::corrupt_file, "{}: general.architecture is absent", file.name());
+  const Keys k{file, std::string(*arch)};
+  ModelSpec s;
+  s.file = file.name();
+  s.model_type = k.arch;
+  if (k.arch != "llama" && k.arch != "qwen2" && k.arch != "qwen3" && k.arch != "gemma3")
+    fail(ErrorKind::invalid_argument,
+         "{}: architecture \"{}\" is not supported; supported: llama, qwen2, qwen3, gemma3", file.name(), k.arch);
+  if (k.integer("expert_count", 0) > 0)
+    fail(ErrorKind::invalid_argument, "{}: {} with {} experts is not supported", file.name(), k.arch,
+         k.integer("expert_count"));
+  s.L = k.integer("block_count");
+  s.D = k.integer("embedding_length");
+  s.H = k.integer("attention.head_count");
+  s.Hkv = k.integer("attention.head_count_kv", s.H);
+  if (s.H <= 0) fail(ErrorKind::corrupt_file, "{}: {} is {}", file.name(), k.key("attention.head_count"), s.H);
+  s.Dh = k.integer("attention.key_length", s.D / s.H);
+  if (k.integer("attention.value_length", s.Dh) != s.Dh)
+    fail(ErrorKind::invalid_argument, "{}: value heads of {} beside key heads of {} are not supported", file.name(),
+         k.integer("attention.value_length"), s.Dh);
+  s.F = k.integer("feed_forward_length");
+  s.V = vocabulary(k);
+  s.context = k.integer("context_length");
+  s.eps = static_cast<float>(k.number("attention.layer_norm_rms_epsilon"));
+  s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.Dh)));
+  s.qkv_bias = file.find_tensor("blk.0.attn_q.bias") != nullptr;
+  s.o_bias = file.find_tensor("blk.0.attn_output.bias") != nullptr;
+  s.mlp_bias = file.find_tensor("blk.0.ffn_gate.bias") != nullptr;
+  s.tied = file.find_tensor("output.weight") == nullptr;
+  s.gguf_pair_rows = k.arch == "llama";
+  s.qk_norm = k.arch == "qwen3";
+  if (k.arch == "gemma3") gemma3(k, s);
+  else flat(k, s, k.arch == "llama" ? std::optional(1e4) : std::nullopt);
+  end_ids(file, s);
+  check(s);
+  return s;
+}
+
+}  // namespace hearth::model

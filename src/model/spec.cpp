@@ -1,0 +1,29 @@
+#include "model/spec.h"
+
+#include "base/error.h"
+
+namespace hearth::model {
+
+std::vector<std::string> supported_model_types() {
+  return {"llama", "mistral", "qwen2", "qwen3", "gemma3", "gemma3_text"};
+}
+
+void check(const ModelSpec& s) {
+  struct Extent {
+    const char* name;
+    int64_t value, max;
+  };
+  const Extent extents[] = {{"layers", s.L, 4096},        {"hidden size", s.D, 1 << 20},  {"heads", s.H, 1 << 16},
+                            {"KV heads", s.Hkv, 1 << 16}, {"head width", s.Dh, 1 << 14},  {"MLP width", s.F, 1 << 22},
+                            {"vocabulary", s.V, 1 << 24}, {"context", s.context, 1 << 28}};
+  for (const Extent& e : extents)
+    if (e.value <= 0 || e.value > e.max)
+      fail(ErrorKind::corrupt_file, "{}: {} is {}, expected 1 to {}", s.file, e.name, e.value, e.max);
+  if (s.H % s.Hkv != 0)
+    fail(ErrorKind::corrupt_file, "{}: {} query heads do not share {} KV heads evenly", s.file, s.H, s.Hkv);
+  if (!(s.eps >= 0 && s.eps < 1)) fail(ErrorKind::corrupt_file, "{}: norm epsilon is {}", s.file, s.eps);
+  if (static_cast<int64_t>(s.layers.size()) != s.L)
+    fail(ErrorKind::corrupt_file, "{}: layer_types has {} entries for {} layers", s.file, s.layers.size(), s.L);
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,58 @@
+// What a model is, as data (spec models 14): read from config.json or GGUF metadata, consumed by the forward.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "formats/gguf.h"
+#include "graph/program.h"
+
+namespace hearth::model {
+
+// How a layer is put together; each value is one layer function of forward.cpp.
+enum class LayerOrder : uint8_t {
+  pre_norm,  // x + attn(norm(x)); x + mlp(norm(x))
+  sandwich,  // x + norm(attn(norm(x))); x + norm(mlp(norm(x)))
+};
+
+struct LayerSpec {
+  int64_t window = 0;  // 0: all positions
+  int32_t rope = 0;    // index into ModelSpec::ropes; -1: no rotary embedding
+};
+
+struct ModelSpec {
+  std::string model_type;  // "llama", "qwen2", ... as in config.json
+  std::string file;        // for messages
+  LayerOrder order = LayerOrder::pre_norm;
+  DType dtype = DType::bf16;  // A of the checkpoint, used by parity mode
+  int64_t L = 0, D = 0, H = 0, Hkv = 0, Dh = 0, F = 0, V = 0;
+  int64_t context = 0;  // trained positions
+  float eps = 0;
+  graph::Activation activation = graph::Activation::silu;
+  bool qkv_bias = false, o_bias = false, mlp_bias = false;
+  bool qk_norm = false;         // RMSNorm over Dh on q and k before rope
+  bool norm_plus_one = false;   // files hold w with the meaning 1 + w
+  bool gguf_pair_rows = false;  // q and k rows stand in the order of the interleaved rope (spec models 12)
+  bool tied = false;            // the embedding table is the head; also true when the file has no head
+  float embed_scale = 0;        // 0: none
+  float attention_scale = 0;
+  float attention_cap = 0, logit_cap = 0;
+  std::vector<graph::RopeSpec> ropes;
+  std::vector<LayerSpec> layers;  // L
+  std::vector<int32_t> end_ids;   // of config and generation_config or GGUF; the tokenizer adds its own
+};
+
+// The families that are built, for messages and `hearth show`.
+std::vector<std::string> supported_model_types();
+
+// Throws Error{invalid_argument} for a model_type, rope_type or activation outside the supported ones (named, with the
+// list) and Error{corrupt_file} for absent or impossible numbers.
+ModelSpec parse_config(const json::Value& config, const std::string& file);
+ModelSpec parse_gguf(const formats::GgufFile& gguf);
+
+// Checks that hold for every family: extents positive and within bounds, H a multiple of Hkv, layers of size L.
+void check(const ModelSpec& spec);
+
+}  // namespace hearth::model
