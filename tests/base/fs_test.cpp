@@ -1,0 +1,133 @@
+#include "base/fs.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/faulty_fs.h"
+
+namespace hearth::io {
+namespace {
+
+using test::FaultyFs;
+using test::TemporaryDir;
+
+std::string read(const Path& path) { return real_fs().read_file(path, 1 << 20); }
+
+template <class Call>
+Error refusal(const Call& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e;
+  }
+  return Error(ErrorKind::busy, "accepted");
+}
+
+TEST(Fs, writes_and_replaces_whole_files) {
+  const TemporaryDir dir;
+  const Path path = dir.path() / "a.json";
+  write_file_atomic(real_fs(), path, "one");
+  EXPECT_EQ(read(path), "one");
+  write_file_atomic(real_fs(), path, std::string(300'000, 'x'), 0600);
+  EXPECT_EQ(read(path).size(), 300'000u);
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  EXPECT_EQ(real_fs().list(dir.path()).size(), 1u);  // no temporary is left
+}
+
+// Every step of a write fails once, alone and with all later ones: the old version stays whole, or, once the rename
+// has happened, the new one is there whole. Never a mixture.
+TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
+  for (const char* reason : {"No space left on device", "Input/output error"})
+    for (const bool for_good : {false, true}) {
+      int failures = 0;
+      for (int nth = 1;; ++nth) {
+        const TemporaryDir dir;
+        const Path path = dir.path() / "state";
+        write_file_atomic(real_fs(), path, "old");
+        FaultyFs faulty(real_fs(), nth, reason);
+        if (for_good) faulty.fail_from_then_on();
+        std::string failure;
+        try {
+          write_file_atomic(faulty, path, "new version");
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), ErrorKind::io);
+          failure = e.what();
+          ++failures;
+        }
+        const bool renamed = nth >= 5;  // after open, write, fsync, rename
+        EXPECT_EQ(read(path), renamed ? "new version" : "old") << nth << ": " << failure;
+        if (!for_good) {
+          EXPECT_EQ(real_fs().list(dir.path()).size(), 1u) << nth << ": " << failure;
+        }
+        if (failure.empty()) break;
+        EXPECT_NE(failure.find(reason), std::string::npos);
+      }
+      EXPECT_EQ(failures, 5);  // open, write, fsync, rename, fsync of the folder
+    }
+}
+
+TEST(Fs, without_commit_nothing_appears) {
+  const TemporaryDir dir;
+  {
+    AtomicFile file(real_fs(), dir.path() / "x");
+    file.write("half");
+  }
+  EXPECT_TRUE(real_fs().list(dir.path()).empty());
+}
+
+TEST(Fs, a_failed_file_is_dead) {
+  const TemporaryDir dir;
+  FaultyFs faulty(real_fs(), 2, "Input/output error");
+  AtomicFile file(faulty, dir.path() / "x");
+  EXPECT_EQ(refusal([&] { file.write("abc"); }).kind(), ErrorKind::io);
+  EXPECT_DEATH(file.commit(), "is committed or has failed");
+}
+
+TEST(Fs, two_writers_of_one_name_do_not_meet) {
+  const TemporaryDir dir;
+  AtomicFile a(real_fs(), dir.path() / "x"), b(real_fs(), dir.path() / "x");
+  a.write("from a");
+  b.write("from b");
+  b.commit();
+  a.commit();
+  EXPECT_EQ(read(dir.path() / "x"), "from a");
+}
+
+TEST(Fs, errors_name_path_and_reason) {
+  const TemporaryDir dir;
+  const Path path = dir.path() / "x";
+  const std::string name = path.string();
+  EXPECT_EQ(refusal([&] { read(path); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(refusal([&] { read(path); }).what(), name + ": open: No such file or directory");
+  EXPECT_EQ(refusal([&] { read(dir.path()); }).what(), dir.path().string() + ": not a regular file");
+  EXPECT_EQ(refusal([&] { real_fs().list(path); }).kind(), ErrorKind::not_found);
+  EXPECT_EQ(refusal([&] { write_file_atomic(real_fs(), path / "y", ""); }).kind(), ErrorKind::not_found);
+  write_file_atomic(real_fs(), path, "1234");
+  EXPECT_EQ(refusal([&] { real_fs().read_file(path, 3); }).what(), name + ": 4 bytes, the limit is 3");
+  EXPECT_EQ(real_fs().read_file(path, 4), "1234");
+  EXPECT_EQ(refusal([&] { real_fs().create(path, 0644); }).what(), name + ": open: File exists");
+  EXPECT_EQ(refusal([&] { real_fs().make_dirs(path); }).what(), name + ": mkdir: File exists");
+}
+
+TEST(Fs, folders_and_removal) {
+  const TemporaryDir dir;
+  real_fs().make_dirs(dir.path() / "a" / "b" / "c");
+  real_fs().make_dirs(dir.path() / "a" / "b" / "c");
+  write_file_atomic(real_fs(), dir.path() / "a" / "z", "");
+  const auto entries = real_fs().list(dir.path() / "a");
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].name, "b");
+  EXPECT_TRUE(entries[0].is_dir);
+  EXPECT_EQ(entries[1].name, "z");
+  EXPECT_FALSE(entries[1].is_dir);
+  EXPECT_TRUE(real_fs().exists(dir.path() / "a" / "z"));
+  real_fs().remove(dir.path() / "a" / "z");
+  real_fs().remove(dir.path() / "a" / "z");
+  EXPECT_FALSE(real_fs().exists(dir.path() / "a" / "z"));
+  EXPECT_FALSE(real_fs().exists(dir.path() / "no" / "such"));
+}
+
+}  // namespace
+}  // namespace hearth::io
