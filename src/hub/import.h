@@ -16,10 +16,10 @@
 namespace hearth::hub {
 
 struct ImportOptions {
-  std::string repo;                                           // "org/name"; empty: "local/<name of the file or folder>"
-  bool hard_link = false;                                     // share the source's bytes instead of copying them
-  const std::atomic<bool>* cancel = nullptr;                  // looked at between chunks
-  std::function<void(int64_t done, int64_t total)> progress;  // bytes; called about every 4 MiB
+  std::string repo = {};                      // "org/name"; empty: "local/<name of the file or folder>"
+  bool hard_link = false;                     // share the source's bytes instead of copying them
+  const std::atomic<bool>* cancel = nullptr;  // looked at between chunks
+  std::function<void(int64_t done, int64_t total)> progress = {};  // bytes; called about every 4 MiB
 };
 
 struct ImportResult {

@@ -1,0 +1,177 @@
+#include "hub/import.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "hub/digest.h"
+#include "hub/publish.h"
+#include "hub/store.h"
+#include "hub/temp_folder.h"
+
+namespace hearth::hub {
+namespace {
+namespace fs = std::filesystem;
+using testing::read;
+using testing::TempFolder;
+using testing::tiny_gguf;
+using testing::tiny_safetensors;
+
+std::vector<std::string> tree(const fs::path& root) {
+  std::vector<std::string> paths;
+  if (fs::exists(root))
+    for (const auto& entry : fs::recursive_directory_iterator(root))
+      paths.push_back(fs::relative(entry.path(), root).string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+ErrorKind kind_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return ErrorKind::busy;
+}
+
+TEST(Digest, known_answers) {
+  Digest sha256(Digest::Kind::sha256);
+  sha256.add("abc");
+  EXPECT_EQ(sha256.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Digest sha1(Digest::Kind::sha1);
+  EXPECT_EQ(sha1.hex(), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+}
+
+TEST(Import, a_file_becomes_blob_snapshot_and_ref) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  const fs::path file = folder.write("My model (v1).gguf", tiny_gguf("x"));
+  int64_t seen = 0;
+  const ImportResult result =
+      import_model(cache, file, {.repo = "", .progress = [&](int64_t done, int64_t) { seen = done; }});
+  EXPECT_EQ(result.repo, "local/My-model-v1");
+  EXPECT_EQ(result.bytes, static_cast<int64_t>(tiny_gguf("x").size()));
+  EXPECT_EQ(seen, result.bytes);
+  Digest digest(Digest::Kind::sha256);
+  digest.add(tiny_gguf("x"));
+  const std::string blob = digest.hex();
+  const fs::path root = cache / "models--local--My-model-v1";
+  EXPECT_EQ(read(root / "blobs" / blob), tiny_gguf("x"));
+  EXPECT_EQ(fs::read_symlink(result.folder / "My model (v1).gguf"), "../../blobs/" + blob);
+  EXPECT_EQ(read(root / "refs/main"), result.revision);
+  EXPECT_EQ(result.revision.size(), 40u);
+  const Store store(cache, folder.path(), testing::fixed_env({}));
+  EXPECT_EQ(read(store.find("my-model").path), tiny_gguf("x"));
+
+  const auto before = tree(cache);
+  const ImportResult again = import_model(cache, file, {.repo = ""});
+  EXPECT_EQ(again.revision, result.revision);
+  EXPECT_EQ(again.bytes_copied, 0);
+  EXPECT_EQ(tree(cache), before);
+}
+
+TEST(Import, a_folder_with_nested_files_and_hub_names) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  folder.write("m/config.json", "{}");
+  folder.write("m/empty.txt", "");
+  folder.write("m/model.safetensors", tiny_safetensors());
+  folder.write("m/onnx/x.json", "[]");
+  folder.write("m/.git/HEAD", "x");
+  folder.write("m/part.incomplete", "x");
+  const ImportResult result = import_model(cache, folder.path() / "m/", {.repo = "o/n"});
+  EXPECT_EQ(result.format, ModelFormat::safetensors);
+  EXPECT_EQ(result.files, 4);
+  // git hash-object of an empty file, and of "{}".
+  EXPECT_EQ(fs::read_symlink(result.folder / "empty.txt"), "../../blobs/e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
+  EXPECT_EQ(fs::read_symlink(result.folder / "config.json"), "../../blobs/9e26dfeeb6e641a33dae4961196235bdb965b21b");
+  EXPECT_EQ(read(result.folder / "onnx/x.json"), "[]");
+  EXPECT_EQ(read_snapshots(cache, "o/n")[0].problem, "");
+}
+
+TEST(Import, a_new_version_moves_main_and_keeps_the_old_snapshot) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  const ImportResult first = import_model(cache, folder.write("m.gguf", tiny_gguf("one")), {.repo = "o/n"});
+  const ImportResult second = import_model(cache, folder.write("m.gguf", tiny_gguf("two")), {.repo = "o/n"});
+  EXPECT_NE(first.revision, second.revision);
+  EXPECT_EQ(read_ref(cache, "o/n", "main"), second.revision);
+  EXPECT_EQ(read(first.folder / "m.gguf"), tiny_gguf("one"));
+}
+
+TEST(Import, refuses_before_it_writes) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  const fs::path good = folder.write("m.gguf", tiny_gguf("x"));
+  const fs::path cut = folder.write("cut.gguf", tiny_gguf("x").substr(0, 30));
+  const fs::path other = folder.write("other.gguf", "hello");
+  folder.write("bad/config.json", "{");
+  folder.write("bad/model.safetensors", tiny_safetensors());
+  folder.write("lacks/config.json", "{}");
+  folder.write("lacks/a.safetensors", tiny_safetensors());
+  folder.write("lacks/model.safetensors.index.json", R"({"weight_map": {"x": "b.safetensors"}})");
+  folder.write("nothing/README.md", "x");
+  using K = ErrorKind;
+  EXPECT_EQ(kind_of([&] { import_model(cache, folder.path() / "absent.gguf", {}); }), K::not_found);
+  EXPECT_EQ(kind_of([&] { import_model(cache, cut, {}); }), K::corrupt_file);
+  EXPECT_EQ(kind_of([&] { import_model(cache, other, {}); }), K::corrupt_file);
+  EXPECT_EQ(kind_of([&] { import_model(cache, folder.path() / "bad", {}); }), K::corrupt_file);
+  EXPECT_EQ(kind_of([&] { import_model(cache, folder.path() / "lacks", {}); }), K::corrupt_file);
+  EXPECT_EQ(kind_of([&] { import_model(cache, folder.path() / "nothing", {}); }), K::invalid_argument);
+  for (const char* name : {"x", "a/b/c", "a/..", "a/b c", "../b"})
+    EXPECT_EQ(kind_of([&] { import_model(cache, good, {.repo = name}); }), K::invalid_argument) << name;
+  EXPECT_FALSE(fs::exists(cache));
+}
+
+TEST(Import, cancelled_or_failed_leaves_nothing) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
+  const std::atomic<bool> cancel = true;
+  EXPECT_EQ(kind_of([&] { import_model(cache, file, {.repo = "o/n", .cancel = &cancel}); }), ErrorKind::cancelled);
+  EXPECT_FALSE(fs::exists(cache / "models--o--n"));
+  folder.write("file", "x");
+  EXPECT_EQ(kind_of([&] { import_model(folder.path() / "file/hub", file, {.repo = "o/n"}); }), ErrorKind::io);
+}
+
+TEST(Import, one_writer_a_name_and_temporaries_of_the_dead_go) {
+  const TempFolder folder;
+  const fs::path cache = folder.path() / "hub";
+  const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
+  import_model(cache, file, {.repo = "o/n"});
+  folder.write("hub/models--o--n/blobs/.hearth-1-1.tmp", "half");
+  folder.write("hub/models--o--n/snapshots/.hearth-1-2.tmp/link", "half");
+  folder.write("hub/models--o--n/refs/.main.1-0.tmp", "half");
+  folder.write("hub/models--o--n/blobs/" + std::string(64, 'a') + ".incomplete", "another tool's");
+  {
+    const RepoLock lock = RepoLock::take(cache, "models--o--n");
+    EXPECT_EQ(kind_of([&] { import_model(cache, file, {.repo = "o/n"}); }), ErrorKind::busy);
+    EXPECT_EQ(stale_files(cache, Stale::remove), 0);  // their owner lives
+  }
+  EXPECT_EQ(stale_files(cache, Stale::count), 3);
+  import_model(cache, folder.write("other.gguf", tiny_gguf("y")), {.repo = "o/other"});
+  EXPECT_EQ(stale_files(cache, Stale::count), 0);
+  EXPECT_TRUE(fs::exists(cache / "models--o--n/blobs" / (std::string(64, 'a') + ".incomplete")));
+}
+
+TEST(Import, hard_link_shares_the_bytes) {
+  const TempFolder folder;
+  const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
+  const ImportResult result = import_model(folder.path() / "hub", file, {.repo = "o/n", .hard_link = true});
+  EXPECT_EQ(result.bytes_copied, 0);
+  EXPECT_EQ(fs::hard_link_count(file), 2u);
+}
+
+TEST(Import, default_names_are_names) {
+  for (const char* source :
+       {"x.gguf", "/a/b--c..d.gguf", "/a/-.gguf", "/a/\xC3\xA9t\xC3\xA9.gguf", "/a/m-00001-of-00003.gguf", "."})
+    EXPECT_TRUE(is_repo_name(default_repo(source))) << source << ": " << default_repo(source);
+  EXPECT_EQ(default_repo("/a/m-00001-of-00003.gguf"), "local/m");
+  EXPECT_EQ(default_repo("/a/folder/"), "local/folder");
+}
+
+}  // namespace
+}  // namespace hearth::hub
