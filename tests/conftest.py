@@ -1,9 +1,9 @@
-"""Fixtures of all Python tests. ./test sets the environment; by hand the defaults of this checkout serve.
+"""Shared by all Python tests: import paths and fixtures for the binary, the test models and the oracles' cache.
 
-HEARTH_BUILD        folder with hearth and the tool_* programs (default build/release)
-HEARTH_BIN          the hearth program (default $HEARTH_BUILD/hearth)
-HEARTH_TEST_MODELS  folder with the .gguf files (default build/test-models, filled by scripts/models --link)
-HEARTH_TEST_CORPUS  the Brown corpus as text (default .cache/brown.txt, written by scripts/corpus)
+HEARTH_BIN          the hearth binary; default build/release/hearth
+HEARTH_TEST_MODELS  folder with the .gguf test models; default build/test-models
+HEARTH_TEST_CORPUS  plain text of the Brown corpus; default .cache/brown.txt
+HEARTH_TEST_CACHE   where oracles keep float32 answers; default .cache/oracle
 """
 import os
 import pathlib
@@ -11,58 +11,78 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "tools"))
-ROOT = pathlib.Path(__file__).parents[1]
+TESTS = pathlib.Path(__file__).resolve().parent
+ROOT = TESTS.parent
+sys.path.insert(0, str(TESTS / "tools"))
+sys.path.insert(0, str(TESTS))
 
+# name -> file name, compared without case
 MODEL_FILES = {
     "smollm2": "SmolLM2-135M-Instruct.Q4_1.gguf",
-    "gemma3-270m": "gemma-3-270m-q4_k_m.gguf",
-    "qwen2.5-coder-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-    "qwen2.5-coder-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    "gemma": "gemma-3-270m-q4_k_m.gguf",
+    "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
 
 
-def from_environment(name: str, default: pathlib.Path) -> pathlib.Path:
-    return pathlib.Path(os.environ.get(name) or default)
+def pytest_configure(config):
+    config.addinivalue_line("markers", "full: needs minutes or the larger models; runs in ./test --full only")
 
 
 @pytest.fixture(scope="session")
-def repository() -> pathlib.Path:
-    return ROOT
+def hearth():
+    from oracle.program import Hearth
 
-
-@pytest.fixture(scope="session")
-def build_folder() -> pathlib.Path:
-    return from_environment("HEARTH_BUILD", ROOT / "build" / "release")
-
-
-@pytest.fixture(scope="session")
-def hearth(build_folder) -> pathlib.Path:
-    """Path of the hearth program."""
-    program = from_environment("HEARTH_BIN", build_folder / "hearth")
-    if not program.is_file():
-        pytest.fail(f"{program} is missing: build it, or set HEARTH_BIN")
+    program = Hearth()
+    if not program.binary.is_file():
+        pytest.fail(f"{program.binary}: no hearth binary there; HEARTH_BIN names it")
     return program
 
 
 @pytest.fixture(scope="session")
 def model_file():
-    """model_file("smollm2") -> path of that model's .gguf; skips the test where it was not fetched."""
-    folder = from_environment("HEARTH_TEST_MODELS", ROOT / "build" / "test-models")
+    """model_file(name) -> path of a test model; a missing one is a failure, not a skip."""
+    folder = pathlib.Path(os.environ.get("HEARTH_TEST_MODELS") or ROOT / "build" / "test-models")
 
-    def find(name: str) -> pathlib.Path:
-        path = folder / MODEL_FILES[name]
-        if not path.is_file():
-            pytest.skip(f"{MODEL_FILES[name]} is not fetched (scripts/models {name})")
-        return path
+    def find(name):
+        wanted = MODEL_FILES[name].lower()
+        for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+            if path.name.lower() == wanted:
+                return path
+        pytest.fail(f"{folder} holds no {MODEL_FILES[name]}; scripts/models --link fetches it")
 
     return find
 
 
 @pytest.fixture(scope="session")
-def corpus() -> str:
-    """The Brown corpus: plain text, one paragraph a line."""
-    path = from_environment("HEARTH_TEST_CORPUS", ROOT / ".cache" / "brown.txt")
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not fetched (scripts/corpus)")
-    return path.read_text()
+def oracle(model_file):
+    """oracle(name) -> oracle.gguf_f32.Oracle; only the last one asked for keeps its decoded weights."""
+    from oracle.gguf_f32 import Oracle
+
+    cache = pathlib.Path(os.environ.get("HEARTH_TEST_CACHE") or ROOT / ".cache" / "oracle")
+    made = {}
+
+    def get(name):
+        for other, kept in made.items():
+            if other != name:
+                kept.release()
+        if name not in made:
+            made[name] = Oracle(model_file(name), cache)
+        return made[name]
+
+    return get
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory):
+    """checkpoint(case name) -> oracle.tiny.Checkpoint, made once a session."""
+    from oracle import tiny
+
+    root, made = tmp_path_factory.mktemp("tiny"), {}
+
+    def get(name):
+        if name not in made:
+            made[name] = tiny.make(tiny.CASES[name], root)
+        return made[name]
+
+    return get

@@ -8,6 +8,7 @@ Everything between the products stays mlx-lm's own code. RoPE is replaced too, s
 import mlx.core as mx
 import mlx.nn as nn
 import numpy as np
+from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 
 def to_numpy(x: mx.array) -> np.ndarray:
@@ -94,10 +95,33 @@ def inverse_frequencies(base: float, width: int) -> np.ndarray:
     return np.float64(base) ** (-np.arange(0, width, 2, dtype=np.float64) / width)
 
 
-def forward(model: nn.Module, ids, rows: int = 256) -> np.ndarray:
-    """Teacher-forced float32 logits [T, V]. The cache is fed `rows` ids at a time."""
+class QuantizedRoundTrip(KVCache):
+    """A KV cache that stores what an affine cache of `bits` bits would give back (groups of 64 along the head width).
+
+    q comes from the unrounded scale and bias, which are then stored as bf16; values are used as s q + b in float32.
+    """
+
+    GROUP = 64
+
+    def __init__(self, bits: int):
+        super().__init__()
+        self.kv_bits = bits
+
+    def update_and_fetch(self, keys, values):
+        return super().update_and_fetch(self._stored(keys), self._stored(values))
+
+    def _stored(self, x: mx.array) -> mx.array:
+        q, s, b = mx.quantize(x.astype(mx.float32), group_size=self.GROUP, bits=self.kv_bits)
+        s, b = s.astype(mx.bfloat16).astype(mx.float32), b.astype(mx.bfloat16).astype(mx.float32)
+        return mx.dequantize(q, s, b, group_size=self.GROUP, bits=self.kv_bits)
+
+
+def forward(model: nn.Module, ids, rows: int = 256, kv_bits: int = 0) -> np.ndarray:
+    """Teacher-forced float32 logits [T, V]. The cache is fed `rows` ids at a time; kv_bits 4 or 8 quantizes it."""
     ids = np.asarray(ids, dtype=np.int32)
-    cache = make_cache(model)
+    if kv_bits and len(ids) > rows:
+        raise ValueError("a quantized cache is only fed in one piece here: it does not drop positions behind a window")
+    cache = [QuantizedRoundTrip(kv_bits) for _ in model.layers] if kv_bits else make_cache(model)
     parts = []
     for begin in range(0, len(ids), rows):
         parts.append(to_numpy(model(mx.array(ids[None, begin : begin + rows]), cache=cache))[0])
@@ -105,8 +129,6 @@ def forward(model: nn.Module, ids, rows: int = 256) -> np.ndarray:
 
 
 def make_cache(model: nn.Module):
-    from mlx_lm.models.cache import make_prompt_cache
-
     return make_prompt_cache(model)
 
 
