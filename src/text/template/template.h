@@ -1,0 +1,60 @@
+// Templates in a subset of Jinja 3.1 (the language of Hugging Face's chat templates), rendered under hard limits.
+// No files, imports, includes or host objects; a template sees only the values it is given.
+#pragma once
+#include <cstdint>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+
+namespace hearth::text::jinja {
+
+struct Ast;
+
+struct RenderLimits {
+  int64_t steps = 2'000'000;
+  int64_t output_bytes = 8 << 20;  // of the result, and of every string on the way
+  int64_t range_max = 100'000;
+  int recursion = 100;  // calls of macros and loops inside each other
+  int64_t wall_ms = 250;
+  std::function<int64_t()> now_ms;  // monotonic; empty: the steady clock
+};
+
+struct RenderInput {
+  // Names and their values; keys are unique. Strings must be UTF-8.
+  std::vector<std::pair<std::string, const json::Value*>> variables;
+  std::optional<std::tm> now;  // local civil time for strftime_now; absent: the template may not ask
+};
+
+struct Rendered {
+  std::string text;
+  std::vector<std::pair<size_t, size_t>> generation;  // [begin, end) bytes of text made inside generation blocks
+};
+
+class Template {
+ public:
+  // `name` appears in errors. Throws Error{invalid_argument}: "<name>, line <n>: <what>".
+  Template(std::string_view source, std::string name);
+  Template(Template&&) noexcept;
+  Template& operator=(Template&&) noexcept;
+  ~Template();
+
+  // Throws Error{invalid_argument} with the template's name and line when the template fails, calls raise_exception,
+  // or passes a limit. Any thread, any number at once.
+  Rendered render(const RenderInput& input, const RenderLimits& limits = {}) const;
+
+  const Ast& ast() const { return *ast_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  std::unique_ptr<Ast> ast_;
+};
+
+}  // namespace hearth::text::jinja
