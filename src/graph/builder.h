@@ -26,6 +26,7 @@ struct AttendSpec {
 class Builder {
  public:
   explicit Builder(DType activation) { program_.activation = activation; }
+  explicit Builder(Program start) : program_(std::move(start)) {}  // goes on with a program; for passes
 
   // Names: ops are called scope + label; weights keep the name they are given (the checkpoint's module path).
   void segment(std::string name);  // starts a segment

@@ -33,10 +33,16 @@ Program fuse(const Program& program, const FuseRules& rules);
 Program expand(const Program& program);  // every fused op by its plain ops
 
 // Lifetimes -> offsets in one arena. Values of weights and slices get no memory of their own.
+struct MemoryRules {
+  int64_t bytes_per_value = 4;       // 0: by each value's dtype
+  bool results = true;               // false: results live elsewhere
+  bool linear_add_in_place = false;  // a linear_add writes over its summand where nothing reads that afterwards
+};
 struct MemoryMap {
-  std::vector<int64_t> offset;  // by ValueId; -1: no arena memory
+  std::vector<int64_t> offset;  // by ValueId, bytes, multiples of 64; -1: no arena memory
   int64_t bytes = 0;
 };
-MemoryMap plan_memory(const Program& program, const Limits& limits);
+MemoryMap plan_memory(const Program& program, const Limits& limits, const MemoryRules& rules = {});
+int64_t rows_max(Rows rows, const Limits& limits);  // of a temp; 1 for fixed
 
 }  // namespace hearth::graph

@@ -1,0 +1,69 @@
+// The kernels of every op but the matrix products, one table an instruction set. Chosen once, when an executor is made.
+// All instruction sets give the same bits (kernels/vec_generic.inl says why). Kernels are noexcept: the plan has
+// checked their arguments. `r` is the type that r() of the op definitions rounds to.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/isa.h"
+#include "graph/program.h"
+#include "tensor/dtype.h"
+
+namespace hearth::cpu {
+
+struct RopeShape {
+  int64_t Dh = 0, rot = 0, pair_stride = 0;  // as graph::RopeSpec
+};
+
+inline constexpr int64_t kChunkPositions = 256;  // attention's unit of merging (DESIGN 7)
+inline constexpr int64_t kTilePositions = 64;
+inline constexpr int64_t kChunkTiles = kChunkPositions / kTilePositions;
+
+// K or V of up to 64 positions of one head. Rows lie `stride` values apart (a quantized row has Dh of them).
+struct KvTile {
+  const std::byte* data = nullptr;
+  const uint16_t *scales = nullptr, *biases = nullptr;  // q8, q4: bf16 bits, Dh / 64 a row
+  int64_t stride = 0;
+};
+
+// Operands of attend_chunk: `rows` query rows over one chunk of one KV head. ld = Dh rounded up to 16.
+struct AttendChunk {
+  int64_t rows = 0, Dh = 0;
+  const float* q = nullptr;  // [rows, Dh], row stride ldq
+  int64_t ldq = 0;
+  KvTile keys[kChunkTiles], values[kChunkTiles];
+  graph::KvFormat format = graph::KvFormat::f32;
+  float scale = 1, cap = 0;
+  const int32_t *low = nullptr, *high = nullptr;  // [rows] visible positions [low, high) of the chunk, within 0 .. 256
+  float* tile = nullptr;                          // scratch, 64 * ld
+  float* z = nullptr;                             // scratch, rows * 256
+  float *top = nullptr, *total = nullptr;         // [rows] out
+  float* out = nullptr;                           // [rows, ld] out
+};
+
+struct KernelTable {
+  Isa isa;
+  void (*scale)(const float* x, float c, float* y, int64_t n, DType r) noexcept;
+  void (*add)(const float* x, const float* z, float* y, int64_t n, DType r) noexcept;
+  void (*mul)(const float* x, const float* z, float* y, int64_t n, DType r) noexcept;
+  void (*round_row)(const float* x, float* y, int64_t n, DType r) noexcept;
+  void (*softcap)(const float* x, float cap, float* y, int64_t n, DType r) noexcept;
+  void (*act)(graph::Activation f, const float* x, float* y, int64_t n, DType r) noexcept;
+  void (*gated_act)(graph::Activation f, const float* gate, const float* up, float* y, int64_t n, DType r) noexcept;
+  void (*accumulate_rows)(const float* x, const float* w, int64_t ldw, float* y, int64_t K, int64_t n) noexcept;
+  void (*rms_norm)(const float* x, const float* w, float* y, int64_t n, float eps, DType r) noexcept;
+  void (*layer_norm)(const float* x, const float* w, const float* b, float* y, int64_t n, float eps, DType r) noexcept;
+  void (*rope)(const float* x, const float* cosine, const float* sine, float* y, const RopeShape& shape,
+               DType r) noexcept;
+  void (*attend_chunk)(const AttendChunk& c) noexcept;
+  void (*merge_chunk)(const float* chunk_out, float chunk_top, float chunk_total, float* out, float& top, float& total,
+                      int64_t Dh) noexcept;
+  void (*finish_row)(const float* out, float total, float* y, int64_t Dh, DType r) noexcept;
+  void (*store_bf16_row)(const float* x, uint16_t* y, int64_t n) noexcept;
+  void (*exp)(const float* x, float* y, int64_t n) noexcept;  // for tests of the function
+};
+
+// amx shares the table of avx512. The set must be available().
+const KernelTable& kernel_table(Isa isa);
+
+}  // namespace hearth::cpu

@@ -1,0 +1,112 @@
+// Reading packed weights (cpu/linear/layout.h): quads of a unit as unsigned bytes, scales and biases as fp32.
+namespace hearth::cpu::HEARTH_ISA::matrix {
+
+template <int kBegin, int kEnd, class F>
+HEARTH_INLINE void each(F&& f) {
+  if constexpr (kBegin < kEnd) {
+    f.template operator()<kBegin>();
+    each<kBegin + 1, kEnd>(f);
+  }
+}
+
+// Quad Q of a set's unit: lane r holds k 4 Q .. 4 Q + 3 of row r.
+template <int kBits, int Q>
+HEARTH_INLINE Ints quad(const uint8_t* unit) {
+  constexpr int i = Q / 2, j = Q / 4, t = Q % 4, nibble = Q % 2 * 4;
+  const auto vector = [unit](int v) __attribute__((always_inline)) { return load_ints(unit + v * 64); };
+  if constexpr (kBits == 8) return vector(Q);
+  else if constexpr (kBits == 2) return mask(shift<2 * t>(vector(j)), 0x03030303);
+  else if constexpr (kBits == 3)
+    return mask_or(shift<2 * t>(vector(1 + j)), 0x03030303, mask(shift<Q - 2>(vector(0)), 0x04040404));
+  else if constexpr (kBits == 4) return mask(shift<nibble>(vector(i)), 0x0f0f0f0f);
+  else if constexpr (kBits == 5)
+    return mask_or(shift<nibble>(vector(1 + i)), 0x0f0f0f0f, mask(shift<Q - 4>(vector(0)), 0x10101010));
+  else
+    return mask_or(shift<nibble>(vector(3 * j + 1 + i % 2)), 0x0f0f0f0f,
+                   mask(shift<2 * t - 4>(vector(3 * j)), 0x30303030));
+}
+
+// Where a block's cells lie, walked in ascending order.
+struct Cells {
+  const Shape& shape;
+  const uint8_t* lead;
+  const uint8_t* cell;
+  int64_t k;
+
+  HEARTH_INLINE Cells(const Shape& s, const uint8_t* block, int64_t k_begin)
+      : shape(s), lead(block + s.cell_offset(k_begin)), cell(lead), k(k_begin) {
+    if (s.has_lead()) cell += s.lead_bytes();  // k_begin is a multiple of 256 there
+  }
+  HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * shape.set_bytes(); }
+  HEARTH_INLINE const uint8_t* tail() const { return cell + 2 * shape.set_bytes(); }
+  HEARTH_INLINE void next() {
+    cell += shape.cell_bytes();
+    k += shape.span();
+    if (shape.has_lead() && k % kLeadSpan == 0) {
+      lead = cell;
+      cell += shape.lead_bytes();
+    }
+  }
+};
+
+HEARTH_INLINE Floats plain_scale(ScaleKind kind, const uint8_t* p, int64_t i) {
+  if (kind == ScaleKind::f16) return load_f16(p + 2 * i);
+  if (kind == ScaleKind::bf16) return load_bf16(p + 2 * i);
+  return load_floats(reinterpret_cast<const float*>(p + 4 * i));
+}
+
+struct ScaleBias {
+  Floats scale, bias;
+};
+// Of group `sub` of a cell, for the 16 rows of a set.
+HEARTH_INLINE ScaleBias scale_bias(const Cells& c, int set, int sub) {
+  const Shape& s = c.shape;
+  const uint8_t *scales = c.tail(), *biases = scales + s.scale_bytes();
+  const int64_t i = sub * kBlockRows + set * kSetRows;
+  if (!s.has_lead())
+    return {plain_scale(s.scale, scales, i), s.has_bias ? plain_scale(s.scale, biases, i) : fill_floats(0)};
+  const Floats d = load_f16(c.lead + 2 * set * kSetRows);
+  if (s.scale == ScaleKind::i8) return {mul(d, load_i8(scales + i)), fill_floats(0)};
+  const Floats dmin = load_f16(c.lead + 2 * (kBlockRows + set * kSetRows));
+  return {mul(d, load_u8(scales + i)), negative(mul(dmin, load_u8(biases + i)))};
+}
+
+// What a fold adds for a row of x besides the dots; [rows of x][folds].
+struct Constants {
+  const int32_t* init;  // -zero * X
+  const float* X;       // s16: float(X); s8: sx * float(X); formats with a bias
+  const float* sx;      // s8: the scale of x
+  int64_t ld;           // folds
+};
+
+// One tile: adds the folds of a chunk to total[t][columns] for its tokens.
+//   panel  quads of the chunk (set_stride, quad_stride)    fold  [folds][sets][scale 16, bias 16]
+//   x      of token 0 at the chunk's first k, tokens ldx bytes apart      c  of token 0 at the chunk's first fold
+struct TileCall {
+  const uint8_t* panel;
+  const float* fold;
+  int64_t folds, quads;  // quads a fold
+  const std::byte* x;
+  int64_t ldx, plane;
+  Constants c;
+  bool has_bias, has_zero;
+  float* total;
+  int64_t ld_total;
+};
+
+// y of rows [0, rows) of a block for row m of x; total: sums of the core.
+HEARTH_INLINE void finish(const Share& a, int64_t m, int64_t n, int64_t rows, const float* total) {
+  float scale = 1;
+  if (a.core == Core::s16) __builtin_memcpy(&scale, a.act + m * a.layout.row, 4);
+  float* y = a.y + m * a.ldy + n;
+  const bool scaled = a.core == Core::s16;
+  for (int64_t r = 0; r < rows; ++r) {
+    float v = scaled ? total[r] * scale : total[r];
+    if (a.bias) v = v + a.bias[n + r];
+    y[r] = a.accumulate ? y[r] + v : v;
+  }
+}
+
+HEARTH_INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+}  // namespace hearth::cpu::HEARTH_ISA::matrix

@@ -1,0 +1,54 @@
+// Memory of runs: one arena for all plans of an executor (they never run together) and each member's own.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/plan.h"
+
+namespace hearth::cpu {
+
+// 64-aligned bytes that only grow. Throws Error{out_of_memory}.
+class Buffer {
+ public:
+  void reserve(int64_t bytes, const char* what);
+  int64_t bytes() const { return bytes_; }
+  float* floats() const { return reinterpret_cast<float*>(data_.get()); }
+  std::byte* data() const { return data_.get(); }
+  void poison() const;  // every fp32 a NaN
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const;
+  };
+  std::unique_ptr<std::byte[], Free> data_;
+  int64_t bytes_ = 0;
+};
+
+struct AttentionScratch {
+  float *q, *tile, *z, *chunk_out, *out;
+  float *chunk_top, *chunk_total, *top, *total;  // [rows]
+  int32_t *low, *high;                           // [rows]
+};
+
+struct MemberSpace {
+  Buffer own, activations, linear, temp, attention;
+  int64_t slot_bytes = 0;  // activations
+
+  // The parts of `attention` for heads of Dh and up to `rows` query rows.
+  AttentionScratch attention_for(int64_t Dh, int64_t rows) const;
+};
+int64_t attention_scratch_bytes(int64_t Dh, int64_t rows);
+int64_t attention_rows_max(const AttentionShape& shape);
+
+struct Workspace {
+  Buffer shared, activations, partials;
+  int64_t slot_bytes = 0;  // activations
+  std::vector<MemberSpace> members;
+
+  void fit(const CpuPlan& plan, Isa isa);  // room for the plan's runs too
+  void poison() const;
+};
+
+}  // namespace hearth::cpu
