@@ -1,5 +1,5 @@
 # Sourced by ./start, ./test and scripts/*: the repository's root, messages, timing. Needs bash 5.
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+root=$(cd -- "${BASH_SOURCE[0]%/*}/../.." && pwd -P)
 
 # Messages and progress go to stderr; stdout belongs to the answer.
 say() { printf '%s\n' "$*" >&2; }
