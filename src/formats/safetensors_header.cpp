@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -69,6 +69,7 @@ class HeaderVisitor : public json::Visitor {
     seen = true;
   }
   void scalar(json::Value value) override {
+    if (depth_ == 1 && value.is_null() && name_ == "__metadata__") return once_metadata();  // MLX writes it so
     if (!in_array_) unexpected(value.type_name());
     const int64_t number = value.is_int() ? value.as_int("") : -1;
     if (number < 0)
@@ -99,10 +100,13 @@ class HeaderVisitor : public json::Visitor {
     fail(ErrorKind::corrupt_file, "{}: {}.{}: unexpected {}", what_, shown(), printable(field_), found);
   }
 
+  void once_metadata() {
+    if (std::exchange(has_metadata_, true)) fail(ErrorKind::corrupt_file, "{}: __metadata__ occurs twice", what_);
+  }
+
   void begin_entry() {
     in_metadata_ = name_ == "__metadata__";
-    if (in_metadata_ && has_metadata_) fail(ErrorKind::corrupt_file, "{}: __metadata__ occurs twice", what_);
-    has_metadata_ = has_metadata_ || in_metadata_;
+    if (in_metadata_) once_metadata();
     has_dtype_ = has_shape_ = has_offsets_ = false;
     field_.clear();
   }

@@ -257,6 +257,10 @@ std::vector<BadFile> bad_safetensors_files() {
   header("duplicate tensor behind an escape", object(a + "," + entry("\\u0061", "U8", "[4]", "[4,8]")), 8,
          corrupt + "tensor a occurs twice");
   header("metadata twice", object(R"("__metadata__":{},"__metadata__":{})"), 0, corrupt + "__metadata__ occurs twice");
+  header("metadata null and again", object(R"("__metadata__":null,"__metadata__":{})"), 0,
+         corrupt + "__metadata__ occurs twice");
+  header("metadata is a number", object(R"("__metadata__":1)"), 0,
+         corrupt + "__metadata__: expected an object, found a number");
   header("metadata key twice", object(R"("__metadata__":{"k":"1","k":"2"})"), 0,
          corrupt + "__metadata__ key k occurs twice");
   header("metadata of numbers", object(R"("__metadata__":{"k":1})"), 0,

@@ -38,7 +38,7 @@ inline double read_gguf(std::string_view bytes) {
     HEARTH_CHECK(file.find_tensor(t.name) == &t);
     const PackedTensor w = t.packed();
     validate(w, t.name);
-    sum += static_cast<double>(decode(w, 0, 0) + decode(w, w.N - 1, w.K - 1));
+    sum += static_cast<double>(decode_value(w, 0, 0) + decode_value(w, w.N - 1, w.K - 1));
   }
   return sum;
 }

@@ -38,6 +38,11 @@ TEST(Safetensors, the_table_is_in_the_order_of_the_data) {
   EXPECT_EQ(header.metadata[0], (std::pair<std::string, std::string>("format", "mlx")));
 }
 
+TEST(Safetensors, metadata_may_be_null) {
+  const std::string bytes = safetensors(R"({"__metadata__":null})", 0);
+  EXPECT_TRUE(parse_safetensors(test::as_bytes(bytes), "f").metadata.empty());
+}
+
 TEST(Safetensors, every_dtype_has_its_size) {
   const std::pair<const char*, int> sizes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
                                                {"I32", 4}, {"U32", 4}, {"I8", 1},  {"U8", 1},   {"BOOL", 1}};

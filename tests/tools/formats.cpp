@@ -12,6 +12,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "formats/gguf.h"
+#include "formats/npy.h"
+#include "formats/safetensors.h"
 #include "tensor/affine_quantizer.h"
 #include "tensor/packed.h"
 
@@ -133,15 +135,56 @@ void gguf_tensor(const std::vector<std::string>& args) {
   write_rows(t->packed());
 }
 
+formats::Safetensors open_safetensors(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? formats::Safetensors::open_dir(path) : formats::Safetensors::open(path);
+}
+
+void safetensors(const std::vector<std::string>& args) {
+  const formats::Safetensors file = open_safetensors(args.at(1));
+  json::Object tensors, all;
+  for (const formats::SafeTensor& t : file.tensors()) {
+    json::Object entry;
+    entry["dtype"] = t.dtype_name;
+    const auto dims = t.shape.dims();
+    entry["shape"] = json::Array(dims.begin(), dims.end());
+    tensors[t.name] = std::move(entry);
+  }
+  json::Object metadata;
+  for (const auto& [key, value] : file.metadata()) metadata[key] = value;
+  all["metadata"] = std::move(metadata);
+  all["tensors"] = std::move(tensors);
+  std::fputs(json::dump(all).c_str(), stdout);
+}
+
+void safetensors_tensor(const std::vector<std::string>& args) {
+  const formats::Safetensors file = open_safetensors(args.at(1));
+  const TensorView view = file.view(args.at(2));
+  std::vector<float> values(static_cast<size_t>(view.shape.size()));
+  copy_f32(view, values);
+  std::fwrite(values.data(), sizeof(float), values.size(), stdout);
+}
+
+void npy(const std::vector<std::string>& args) {
+  const std::vector<std::byte> input = read_stdin();
+  std::vector<float> values(input.size() / 4);
+  std::memcpy(values.data(), input.data(), 4 * values.size());
+  formats::write_npy(io::real_fs(), args.at(1), values, std::stoll(args.at(2)), std::stoll(args.at(3)));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> args(argv + 1, argv + argc);
   try {
-    if (args.empty()) fail(ErrorKind::invalid_argument, "usage: tool_formats decode|quantize|gguf|gguf-tensor ...");
+    if (args.empty())
+      fail(ErrorKind::invalid_argument,
+           "usage: tool_formats decode|quantize|gguf|gguf-tensor|safetensors|safetensors-tensor|npy ...");
     if (args[0] == "decode") decode(args);
     else if (args[0] == "quantize") quantize(args);
     else if (args[0] == "gguf") gguf(args);
+    else if (args[0] == "safetensors") safetensors(args);
+    else if (args[0] == "safetensors-tensor") safetensors_tensor(args);
+    else if (args[0] == "npy") npy(args);
     else if (args[0] == "gguf-tensor") gguf_tensor(args);
     else fail(ErrorKind::invalid_argument, "unknown command {}", args[0]);
     return 0;
