@@ -63,7 +63,8 @@ TEST(Packed, blocks_decode_as_the_gguf_package_does) {
     validate(w, name);
     for (int64_t n = 0; n < 2; ++n)
       for (int64_t k = 0; k < w.K; ++k)
-        ASSERT_TRUE(same(decode(w, n, k), want[static_cast<size_t>(n * w.K + k)])) << name << " " << n << " " << k;
+        ASSERT_TRUE(same(decode_value(w, n, k), want[static_cast<size_t>(n * w.K + k)]))
+            << name << " " << n << " " << k;
     ++checked;
   }
   EXPECT_EQ(checked, 14);
@@ -81,7 +82,8 @@ TEST(Packed, affine_decodes_as_mlx_does) {
     validate(w, name);
     for (int64_t n = 0; n < w.N; ++n)
       for (int64_t k = 0; k < w.K; ++k)
-        ASSERT_TRUE(same(decode(w, n, k), want[static_cast<size_t>(n * w.K + k)])) << name << " " << n << " " << k;
+        ASSERT_TRUE(same(decode_value(w, n, k), want[static_cast<size_t>(n * w.K + k)]))
+            << name << " " << n << " " << k;
   }
 }
 
@@ -92,7 +94,7 @@ TEST(Packed, rows_equal_single_values) {
     for (int64_t n = 0; n < 3; ++n) {
       decode_row(random.w, n, row);
       for (int64_t k = 0; k < random.w.K; ++k)
-        ASSERT_TRUE(same(row[static_cast<size_t>(k)], decode(random.w, n, k)))
+        ASSERT_TRUE(same(row[static_cast<size_t>(k)], decode_value(random.w, n, k)))
             << name_of(format) << " " << n << " " << k;
     }
   }
@@ -116,7 +118,7 @@ TEST(Packed, the_integer_form_gives_the_same_values) {
         float value = scale[g] * static_cast<float>(q[i] - form.zero);
         if (form.has_bias) value += bias[g];
         else ASSERT_EQ(bias[g], 0.0f);
-        ASSERT_TRUE(same(value, decode(random.w, n, k))) << name_of(format) << " " << n << " " << k;
+        ASSERT_TRUE(same(value, decode_value(random.w, n, k))) << name_of(format) << " " << n << " " << k;
       }
     }
   }
@@ -132,7 +134,7 @@ TEST(Packed, affine_streams_run_from_the_low_bits) {
   const PackedTensor w{{Codec::affine, 3, 32, DType::f32}, 1, 32, data, std::as_bytes(std::span(&scale, 1)),
                        std::as_bytes(std::span(&bias, 1))};
   validate(w, "w");
-  for (int k = 0; k < 32; ++k) EXPECT_EQ(decode(w, 0, k), 0.5f * static_cast<float>(k % 8) - 1.0f);
+  for (int k = 0; k < 32; ++k) EXPECT_EQ(decode_value(w, 0, k), 0.5f * static_cast<float>(k % 8) - 1.0f);
 }
 
 TEST(Packed, names_and_widths) {

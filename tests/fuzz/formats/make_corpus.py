@@ -1,4 +1,4 @@
-"""Writes the seed corpora of the fuzz targets here. Made with gguf 0.19.0. Run: python tests/fuzz/formats/make_corpus.py"""
+"""Writes the seed corpora of these fuzz targets, tests/fuzz/corpus. Made with gguf 0.19.0. Run: python tests/fuzz/formats/make_corpus.py"""
 import json
 import pathlib
 import struct
@@ -6,7 +6,7 @@ import struct
 import gguf
 import numpy as np
 
-ROOT = pathlib.Path(__file__).parent / "corpus"
+ROOT = pathlib.Path(__file__).parents[1] / "corpus"
 
 
 def save(target, name, data):

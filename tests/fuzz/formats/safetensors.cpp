@@ -1,4 +1,4 @@
-// libFuzzer target. Seeds: corpus/safetensors; make them with make_corpus.py.
+// libFuzzer target. Seeds: tests/fuzz/corpus/safetensors, made by make_corpus.py.
 #include <cstddef>
 #include <cstdint>
 

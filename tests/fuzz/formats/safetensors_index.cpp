@@ -1,4 +1,4 @@
-// libFuzzer target. Seeds: corpus/safetensors_index; make them with make_corpus.py.
+// libFuzzer target. Seeds: tests/fuzz/corpus/safetensors_index, made by make_corpus.py.
 #include <cstddef>
 #include <cstdint>
 
