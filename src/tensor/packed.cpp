@@ -134,7 +134,7 @@ void validate(const PackedTensor& w, std::string_view name) {
   require_extent(name, "biases", w.biases.size(), w.N, scale_bytes);
 }
 
-float decode(const PackedTensor& w, int64_t n, int64_t k) {
+float decode_value(const PackedTensor& w, int64_t n, int64_t k) {
   HEARTH_CHECK(n >= 0 && n < w.N && k >= 0 && k < w.K, "decode [{}, {}] of [{}, {}]", n, k, w.N, w.K);
   float values[packed::kBlockMax];
   const int64_t block = values_per_block(w.format);

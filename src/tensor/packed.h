@@ -60,8 +60,8 @@ struct PackedTensor {
 // an affine format outside the list above. Everything below trusts a tensor that passed.
 void validate(const PackedTensor& w, std::string_view name);
 
-float decode(const PackedTensor& w, int64_t n, int64_t k);                // the definition
-void decode_row(const PackedTensor& w, int64_t n, std::span<float> out);  // [K], equal to decode() bit for bit
+float decode_value(const PackedTensor& w, int64_t n, int64_t k);          // the definition
+void decode_row(const PackedTensor& w, int64_t n, std::span<float> out);  // [K], equal to decode_value() bit for bit
 
 // How kernels see the s * (q - zero) + b formats: unsigned integers q of `bits` bits in groups of G values.
 // Plain rows and the table formats (iq4_*, mxfp4) are no integer formats.

@@ -137,6 +137,37 @@ TEST(Packed, affine_streams_run_from_the_low_bits) {
   for (int k = 0; k < 32; ++k) EXPECT_EQ(decode_value(w, 0, k), 0.5f * static_cast<float>(k % 8) - 1.0f);
 }
 
+// A scale is bad exactly when unpacking gives a group scale or bias that is not finite (factors times small integers,
+// so a block without a bad factor has none, and a bad factor times 0 is NaN).
+TEST(Packed, bad_scales_are_counted) {
+  for (const PackedFormat& format : all_formats()) {
+    Random random(format, 40, 3, 13);
+    if (!is_integer_format(format)) continue;
+    if (format.scale_type == DType::bf16 || format.scale_type == DType::f32) {  // make some of the few
+      for (size_t i = 0; i + 3 < random.scales.size(); i += 52)
+        random.scales[i + 3] = std::byte{0x7f}, random.scales[i + 2] = std::byte{0x80};
+    }
+    const IntegerForm form = integer_form(format);
+    std::vector<uint8_t> q(static_cast<size_t>(random.w.K));
+    std::vector<float> scale(static_cast<size_t>(random.w.K / form.group)), bias(scale.size());
+    int64_t bad = 0;
+    const auto bad_blocks = [&](const std::vector<float>& values) {
+      const size_t per_block = static_cast<size_t>(values_per_block(format) / form.group);
+      for (size_t i = 0; i < values.size(); i += per_block) bad += !std::isfinite(values[i]);
+    };
+    for (int64_t n = 0; n < random.w.N; ++n) {
+      unpack_row(random.w, n, q.data(), scale.data(), bias.data());
+      bad_blocks(scale);
+      bad_blocks(bias);
+    }
+    EXPECT_EQ(count_nonfinite_scales(random.w), bad) << name_of(format);
+    if (format.codec == Codec::affine) {
+      EXPECT_GT(bad, 0) << name_of(format);
+    }
+  }
+  EXPECT_EQ(count_nonfinite_scales(Random({.codec = Codec::f16}, 4, 9, 1).w), 0);
+}
+
 TEST(Packed, names_and_widths) {
   EXPECT_EQ(name_of(PackedFormat{.codec = Codec::q4_1}), "q4_1");
   EXPECT_EQ(name_of(PackedFormat{Codec::affine, 4, 64, DType::bf16}), "affine4_g64_bf16");

@@ -1,0 +1,90 @@
+// One loaded model on one executor: ragged steps over any number of sequences. Knows ids and tensors, no text.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decode/kv_cache.h"
+#include "graph/executor.h"
+#include "model/model.h"
+
+namespace hearth::decode {
+
+struct EngineOptions {
+  graph::Numerics numerics = graph::Numerics::deterministic;
+  std::optional<graph::KvFormat> kv;  // none: what the model's kv_config says, else bf16
+  std::optional<DType> activation;    // none: the checkpoint's type in parity mode, f32 otherwise
+  int64_t context = 0;                // positions of the longest sequence; 0: as trained, less if memory is short
+  int64_t sequences_max = 1;          // rows that decode together
+  int64_t prefill_chunk = 256;        // rows of a prefill step
+  int64_t gathered_max = 1;           // logit rows of a step
+  int64_t memory_budget = 0;          // bytes; 0: 0.75 of RAM or of the cgroup limit
+};
+
+// What the model needs, known before anything is loaded (DESIGN 8).
+struct MemoryNeed {
+  int64_t weights = 0, kv = 0, logits = 0, arena = 0;
+  int64_t kv_per_position = 0;  // bytes; window groups count once they are full as nothing
+  int64_t total() const { return weights + kv + logits + arena; }
+};
+MemoryNeed memory_need(const model::Model& model, const EngineOptions& options, int64_t context);
+int64_t default_memory_budget();  // 0.75 of RAM or of the cgroup limit
+// The largest context, up to the trained one, that fits the budget; 0 when not even one page does.
+int64_t largest_context(const model::Model& model, const EngineOptions& options, int64_t budget);
+
+// Work of one sequence in a step: the ids to evaluate behind what is cached; logits of the last `outputs` of them.
+struct StepInput {
+  Sequence* sequence = nullptr;
+  std::span<const int32_t> ids;
+  int64_t outputs = 1;
+};
+
+// Engine thread only.
+class Engine {
+ public:
+  // Loads: repacks every weight into the executor, builds the plans, maps the KV cache. Throws Error{out_of_memory}
+  // with both numbers when the context asked for does not fit; Error{corrupt_file} for weights that do not match.
+  // progress(done, total) counts bytes of weights.
+  Engine(std::unique_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
+         const std::function<void(int64_t done, int64_t total)>& progress = {});
+
+  const model::Model& model() const { return *model_; }
+  const model::ModelSpec& spec() const { return model_->spec(); }
+  graph::Executor& executor() { return *executor_; }
+  KvCache& cache() { return *cache_; }
+  const EngineOptions& options() const { return options_; }
+  int64_t context() const { return context_; }  // positions that fit
+  int64_t kv_bytes() const { return kv_->bytes(); }
+
+  // Evaluates all inputs in one step and returns their logits, [sum of outputs, V], in the order of the inputs; valid
+  // until the next step. The sum of ids is at most prefill_chunk (or sequences_max), the sum of outputs at most
+  // gathered_max. Pages are reserved first: Error{out_of_memory} when the pool is dry, then nothing has changed.
+  std::span<float> step(std::span<const StepInput> inputs);
+
+  // The plan that a step of M rows runs on; for probes.
+  graph::Plan& plan_for(int64_t M) { return M <= options_.sequences_max ? *decode_ : *prefill_; }
+
+ private:
+  void load_weights(const graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
+  void check(std::span<const StepInput> inputs) const;
+
+  std::unique_ptr<model::Model> model_;
+  std::unique_ptr<graph::Executor> executor_;
+  EngineOptions options_;
+  int64_t context_ = 0;
+  std::vector<graph::WeightHandle> weights_;
+  std::unique_ptr<graph::Plan> prefill_, decode_;
+  std::unique_ptr<graph::KvStorage> kv_;
+  std::unique_ptr<KvCache> cache_;
+  std::vector<float> logits_;
+  // Views of a step, sized once.
+  std::vector<int32_t> ids_, positions_, row_begin_, kv_len_, out_rows_;
+  std::vector<std::vector<int32_t>> page_rows_;
+  std::vector<graph::PageTable> tables_;
+};
+
+}  // namespace hearth::decode

@@ -1,0 +1,53 @@
+// One answer of one sequence: prefix reuse, chunked prefill, the token loop.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "decode/engine.h"
+#include "decode/sampler.h"
+
+namespace hearth::decode {
+
+enum class FinishReason : uint8_t { stop, length, cancelled };
+std::string_view name_of(FinishReason reason);
+
+struct GenerateOptions {
+  SamplerOptions sampler;
+  int64_t max_tokens = 256;
+  std::vector<int32_t> end_ids;      // generation stops at one; it is not reported
+  std::vector<int32_t> newline_ids;  // exempt from xtc, as end ids are
+  const std::atomic<bool>* cancel = nullptr;
+};
+
+struct GenerateStats {
+  int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  double prefill_ms = 0, decode_ms = 0, ttft_ms = 0;
+  double prefill_tps() const;  // evaluated prompt tokens a second
+  double decode_tps() const;   // tokens after the first a second of decoding
+};
+
+struct Generated {
+  std::vector<int32_t> ids;
+  std::vector<float> logprobs;
+  FinishReason finish = FinishReason::stop;
+  GenerateStats stats;
+  int64_t max_tokens = 0;  // after lowering to the room left in the context
+};
+
+// Evaluates `prompt` behind the longest prefix that `sequence` has cached (the last prompt token is always evaluated),
+// then draws tokens. on_token(id) is called as each is known; false stops (finish = stop). On return the sequence holds
+// prompt and answer but for tokens not yet evaluated.
+// Throws Error{invalid_argument} for an empty prompt, Error{out_of_memory} for one beyond the context, with both
+// numbers, before any work.
+Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> prompt, const GenerateOptions& options,
+                   const std::function<bool(int32_t)>& on_token);
+
+// Teacher-forced logits: each(row, logits [V]) for every position of ids, in order, from an empty sequence.
+void evaluate(Engine& engine, std::span<const int32_t> ids,
+              const std::function<void(int64_t row, std::span<const float> logits)>& each);
+
+}  // namespace hearth::decode

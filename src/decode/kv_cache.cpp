@@ -1,0 +1,119 @@
+#include "decode/kv_cache.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace hearth::decode {
+
+using graph::kPagePositions;
+
+static int64_t pages_of(int64_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
+
+int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t rows) {
+  const int64_t all = pages_of(positions);
+  // A window keeps the pages that its oldest visible position lies in, the step's own, and one partly shared page.
+  return group.window > 0 ? std::min(all, pages_of(group.window + rows) + 2) : all;
+}
+
+KvCache::KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage)
+    : groups_(groups.begin(), groups.end()), storage_(storage) {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const int64_t pages = storage_.pages(static_cast<int32_t>(g));
+    count_.emplace_back(static_cast<size_t>(pages), 0);
+    std::vector<int32_t>& stack = free_.emplace_back();
+    for (int64_t p = pages - 1; p >= 0; --p) stack.push_back(static_cast<int32_t>(p));
+  }
+}
+
+Sequence KvCache::make() const {
+  Sequence s;
+  s.pages.resize(groups_.size());
+  return s;
+}
+
+int32_t KvCache::take(size_t group) {
+  const int32_t page = free_[group].back();
+  free_[group].pop_back();
+  count_[group][static_cast<size_t>(page)] = 1;
+  return page;
+}
+
+void KvCache::drop(size_t group, int32_t page) {
+  int32_t& count = count_[group][static_cast<size_t>(page)];
+  HEARTH_CHECK(count > 0, "page {} of group {} is free already", page, group);
+  if (--count == 0) free_[group].push_back(page);
+}
+
+bool KvCache::reserve(Sequence& s, int64_t n) {
+  const int64_t end = pages_of(s.length() + n);
+  const bool partial = s.length() % kPagePositions != 0;
+  const auto shared_tail = [&](size_t g) {
+    if (!partial || n == 0) return false;
+    const int32_t page = s.pages[g].back();
+    return count_[g][static_cast<size_t>(page)] > 1;
+  };
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const int64_t more = end - static_cast<int64_t>(s.pages[g].size()) + shared_tail(g);
+    if (more > pages_free(g)) return false;
+  }
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (shared_tail(g)) {
+      const int32_t copy = take(g), old = s.pages[g].back();
+      storage_.copy_page(static_cast<int32_t>(g), old, copy);
+      drop(g, old);
+      s.pages[g].back() = copy;
+    }
+    while (static_cast<int64_t>(s.pages[g].size()) < end) s.pages[g].push_back(take(g));
+  }
+  return true;
+}
+
+void KvCache::commit(Sequence& s, std::span<const int32_t> ids) {
+  s.ids.insert(s.ids.end(), ids.begin(), ids.end());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0) continue;
+    // The next position sees those from length - window + 1 on.
+    const int64_t behind = std::max<int64_t>(0, s.length() - groups_[g].window + 1) / kPagePositions;
+    for (int64_t i = 0; i < behind; ++i)
+      if (int32_t& page = s.pages[g][static_cast<size_t>(i)]; page >= 0) {
+        drop(g, page);
+        page = -1;
+      }
+  }
+}
+
+void KvCache::truncate(Sequence& s, int64_t length) {
+  HEARTH_CHECK(length <= s.length(), "truncate to {} of {}", length, s.length());
+  s.ids.resize(static_cast<size_t>(length));
+  for (size_t g = 0; g < groups_.size(); ++g)
+    while (static_cast<int64_t>(s.pages[g].size()) > pages_of(length)) {
+      if (s.pages[g].back() >= 0) drop(g, s.pages[g].back());
+      s.pages[g].pop_back();
+    }
+}
+
+int64_t KvCache::reusable_length(const Sequence& s, int64_t wanted) const {
+  const int64_t length = std::min(wanted, s.length());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].window == 0) continue;
+    const int64_t first = std::max<int64_t>(0, length - groups_[g].window + 1) / kPagePositions;
+    for (int64_t i = first; i < pages_of(length); ++i)
+      if (s.pages[g][static_cast<size_t>(i)] < 0) return 0;
+  }
+  return length;
+}
+
+Sequence KvCache::fork(const Sequence& s) {
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (const int32_t page : s.pages[g])
+      if (page >= 0) ++count_[g][static_cast<size_t>(page)];
+  return s;
+}
+
+void KvCache::free(Sequence& s) {
+  truncate(s, 0);
+  s = make();
+}
+
+}  // namespace hearth::decode

@@ -1,0 +1,64 @@
+// Pages of the KV cache: who holds which page of which group. Pure bookkeeping; storage is the executor's.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "graph/batch.h"
+#include "graph/kv.h"
+#include "graph/program.h"
+
+namespace hearth::decode {
+
+// Pages of one sequence: the ids that are cached and, by group, the page of every P positions (-1: given back).
+// Owned by one engine; made and freed through KvCache.
+struct Sequence {
+  std::vector<int32_t> ids;                 // cached tokens, [length]
+  std::vector<std::vector<int32_t>> pages;  // [groups][ceil(length / P)]
+  int64_t length() const { return static_cast<int64_t>(ids.size()); }
+};
+
+// Reference counts by page. Engine thread only.
+class KvCache {
+ public:
+  // storage must outlive the cache. groups as in the program.
+  KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage);
+
+  Sequence make() const;
+
+  // Room for n more positions. Returns false, changing nothing, when some group has too few free pages. A last page
+  // that is shared is copied before it is written.
+  bool reserve(Sequence& s, int64_t n);
+
+  // After a step: the reserved positions hold these ids. Pages wholly behind a window are given back.
+  void commit(Sequence& s, std::span<const int32_t> ids);
+
+  // Forgets positions from `length` on. Positions that a window group has given back cannot be read again: see
+  // reusable_length.
+  void truncate(Sequence& s, int64_t length);
+
+  // The longest prefix not above `wanted` from which evaluation can go on: with windows, the pages that the next
+  // position sees must still be there; otherwise 0.
+  int64_t reusable_length(const Sequence& s, int64_t wanted) const;
+
+  Sequence fork(const Sequence& s);  // shares all pages
+  void free(Sequence& s);
+
+  int64_t pages_free(size_t group) const { return static_cast<int64_t>(free_[group].size()); }
+  int64_t pages_total(size_t group) const { return storage_.pages(static_cast<int32_t>(group)); }
+
+ private:
+  int32_t take(size_t group);
+  void drop(size_t group, int32_t page);
+
+  std::vector<graph::KvGroup> groups_;
+  graph::KvStorage& storage_;
+  std::vector<std::vector<int32_t>> free_;   // by group, a stack
+  std::vector<std::vector<int32_t>> count_;  // references by page
+};
+
+// Pages of a group that `positions` positions of one sequence need at most, given that a step appends up to `rows`
+// rows.
+int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t rows);
+
+}  // namespace hearth::decode

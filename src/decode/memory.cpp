@@ -1,0 +1,77 @@
+#include "decode/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "graph/op_info.h"
+#include "graph/passes.h"
+
+namespace hearth::decode {
+
+model::ForwardOptions forward_options(const model::Model& model, const EngineOptions& options) {
+  model::ForwardOptions forward;
+  const bool parity = options.numerics == graph::Numerics::parity;
+  forward.activation = options.activation ? *options.activation : parity ? model.spec().dtype : DType::f32;
+  if (options.kv) forward.kv.assign(static_cast<size_t>(model.spec().L), *options.kv);
+  else forward.kv = model.kv();
+  return forward;
+}
+
+int64_t default_memory_budget() {
+  int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  std::ifstream limit("/sys/fs/cgroup/memory.max");
+  int64_t value = 0;
+  if (limit >> value && value > 0) bytes = std::min(bytes, value);  // "max" does not parse: no limit
+  return bytes / 4 * 3;
+}
+
+namespace {
+
+MemoryNeed need_without_kv(const model::Model& model, const EngineOptions& options, const graph::Program& program) {
+  MemoryNeed need;
+  for (const auto& [name, tensor] : model.tensors())
+    need.weights += static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
+  need.logits = 4 * options.gathered_max * model.spec().V;
+  graph::Limits limits{.rows_max = std::max(options.prefill_chunk, options.sequences_max),
+                       .sequences_max = options.sequences_max,
+                       .gathered_max = options.gathered_max};
+  need.arena = graph::plan_memory(program, limits).bytes;
+  for (const graph::KvGroup& group : program.kv_groups)
+    if (group.window == 0) need.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
+  return need;
+}
+
+int64_t kv_bytes(const EngineOptions& options, const graph::Program& program, int64_t context) {
+  int64_t sum = 0;
+  for (const graph::KvGroup& group : program.kv_groups)
+    sum += options.sequences_max * pages_needed(group, context, options.prefill_chunk) * graph::kv_page_bytes(group);
+  return sum;
+}
+
+}  // namespace
+
+MemoryNeed memory_need(const model::Model& model, const EngineOptions& options, int64_t context) {
+  const graph::Program program = model::forward(model.spec(), forward_options(model, options));
+  MemoryNeed need = need_without_kv(model, options, program);
+  need.kv = kv_bytes(options, program, context);
+  return need;
+}
+
+int64_t largest_context(const model::Model& model, const EngineOptions& options, int64_t budget) {
+  const graph::Program program = model::forward(model.spec(), forward_options(model, options));
+  const int64_t fixed = need_without_kv(model, options, program).total();
+  int64_t low = 0, high = model.spec().context / graph::kPagePositions + 1;  // in pages; `high` is not tried
+  while (low + 1 < high) {
+    const int64_t middle = (low + high) / 2;
+    if (fixed + kv_bytes(options, program, middle * graph::kPagePositions) <= budget) low = middle;
+    else high = middle;
+  }
+  const bool whole = low == model.spec().context / graph::kPagePositions;
+  return whole && low > 0 ? model.spec().context : low * graph::kPagePositions;
+}
+
+}  // namespace hearth::decode

@@ -1,0 +1,10 @@
+// Sizes of a model in memory before it is loaded.
+#pragma once
+#include "decode/engine.h"
+#include "model/forward.h"
+
+namespace hearth::decode {
+
+model::ForwardOptions forward_options(const model::Model& model, const EngineOptions& options);
+
+}  // namespace hearth::decode

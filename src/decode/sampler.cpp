@@ -1,0 +1,217 @@
+#include "decode/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "decode/philox.h"
+
+namespace hearth::decode {
+namespace {
+
+constexpr float kOut = -std::numeric_limits<float>::infinity();
+constexpr uint32_t kDrawStream = 0, kXtcStream = 1;
+
+void in_range(const char* name, double value, bool inside, const char* range) {
+  if (!inside || !std::isfinite(value)) fail(ErrorKind::invalid_argument, "{} is {}, expected {}", name, value, range);
+}
+
+std::span<const int32_t> window(std::span<const int32_t> history, int64_t context) {
+  const size_t n = context == 0 ? history.size() : std::min(history.size(), static_cast<size_t>(context));
+  return history.last(n);
+}
+
+}  // namespace
+
+void validate(const SamplerOptions& o, int64_t V) {
+  in_range("temperature", o.temperature, o.temperature >= 0 && o.temperature <= 100, "0 to 100");
+  in_range("top-p", o.top_p, o.top_p > 0 && o.top_p <= 1, "more than 0, up to 1");
+  in_range("top-k", static_cast<double>(o.top_k), o.top_k >= 0, "0 (off) or more");
+  in_range("min-p", o.min_p, o.min_p >= 0 && o.min_p < 1, "0 up to, not including, 1");
+  in_range("xtc-probability", o.xtc_probability, o.xtc_probability >= 0 && o.xtc_probability <= 1, "0 to 1");
+  in_range("xtc-threshold", o.xtc_threshold, o.xtc_threshold >= 0 && o.xtc_threshold <= 1, "0 to 1");
+  in_range("repetition-penalty", o.repetition_penalty, o.repetition_penalty >= 0 && o.repetition_penalty <= 100,
+           "0 (off) to 100");
+  in_range("presence-penalty", o.presence_penalty, std::fabs(o.presence_penalty) <= 100, "-100 to 100");
+  in_range("frequency-penalty", o.frequency_penalty, std::fabs(o.frequency_penalty) <= 100, "-100 to 100");
+  in_range("repetition-context", static_cast<double>(o.repetition_context), o.repetition_context >= 0, "0 or more");
+  in_range("presence-context", static_cast<double>(o.presence_context), o.presence_context >= 0, "0 or more");
+  in_range("frequency-context", static_cast<double>(o.frequency_context), o.frequency_context >= 0, "0 or more");
+  in_range("hlg-width", o.hlg_width, o.hlg_width >= 0, "0 or more");
+  in_range("hlg-toe", o.hlg_toe, o.hlg_toe > 0, "more than 0");
+  in_range("hlg-shoulder", o.hlg_shoulder, o.hlg_shoulder > 0, "more than 0");
+  in_range("hlg-pivot-offset", o.hlg_pivot_offset, true, "a number");
+  for (const auto& [id, bias] : o.logit_bias) {
+    if (id < 0 || id >= V) fail(ErrorKind::invalid_argument, "logit-bias names token {}, the vocabulary has {}", id, V);
+    if (std::isnan(bias)) fail(ErrorKind::invalid_argument, "logit-bias of token {} is no number", id);
+  }
+}
+
+bool log_softmax(std::span<float> logits) {
+  float top = kOut;
+  for (const float z : logits)
+    if (z > top) top = z;
+  if (!std::isfinite(top)) return false;
+  double sum = 0;
+  for (const float z : logits)
+    if (!std::isnan(z)) sum += std::exp(double{z} - top);
+  const double log_sum = top + std::log(sum);
+  for (float& z : logits) z = std::isnan(z) ? kOut : static_cast<float>(z - log_sum);
+  return true;
+}
+
+int32_t argmax(std::span<const float> values) {
+  size_t best = 0;
+  bool found = false;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isnan(values[i]) && (!found || values[i] > values[best])) {
+      best = i;
+      found = true;
+    }
+  return static_cast<int32_t>(best);
+}
+
+Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt)
+    : options_(std::move(options)), exempt_(std::move(exempt)), counts_(static_cast<size_t>(V), 0) {
+  validate(options_, V);
+  order_.reserve(static_cast<size_t>(V));
+  if (options_.repetition_penalty == 0) options_.repetition_penalty = 1;
+}
+
+void Sampler::penalize(std::span<float> z, std::span<const int32_t> history) {
+  for (const auto& [id, bias] : options_.logit_bias) z[static_cast<size_t>(id)] += bias;
+  // counts_ holds how often a token stands in the window; each first meeting applies the penalty.
+  const auto each = [&](int64_t context, auto&& apply) {
+    const auto tokens = window(history, context);
+    for (const int32_t id : tokens) ++counts_[static_cast<size_t>(id)];
+    for (const int32_t id : tokens)
+      if (int32_t& count = counts_[static_cast<size_t>(id)]; count > 0) {
+        apply(z[static_cast<size_t>(id)], static_cast<float>(count));
+        count = 0;
+      }
+  };
+  if (options_.repetition_penalty != 1) {
+    const float c = static_cast<float>(options_.repetition_penalty);
+    each(options_.repetition_context, [c](float& v, float) { v = v < 0 ? v * c : v / c; });
+  }
+  if (options_.presence_penalty != 0) {
+    const float c = static_cast<float>(options_.presence_penalty);
+    each(options_.presence_context, [c](float& v, float) { v -= c; });
+  }
+  if (options_.frequency_penalty != 0) {
+    const float c = static_cast<float>(options_.frequency_penalty);
+    each(options_.frequency_context, [c](float& v, float count) { v -= c * count; });
+  }
+}
+
+// order_ = ids that are still in, the first n of them by falling probability (ties: lower id first).
+void Sampler::order_down_to(std::span<const float> logprobs, size_t n) {
+  order_.clear();
+  for (size_t i = 0; i < logprobs.size(); ++i)
+    if (logprobs[i] > kOut) order_.push_back(static_cast<int32_t>(i));
+  const auto before = [&](int32_t a, int32_t b) {
+    const float pa = logprobs[static_cast<size_t>(a)], pb = logprobs[static_cast<size_t>(b)];
+    return pa != pb ? pa > pb : a < b;
+  };
+  n = std::min(n, order_.size());
+  std::partial_sort(order_.begin(), order_.begin() + static_cast<int64_t>(n), order_.end(), before);
+}
+
+void Sampler::restrict(std::span<float> l, uint64_t step) {
+  if (options_.top_p < 1) {
+    // Sorted piece by piece: most sets are small.
+    size_t kept = 0;
+    double mass = 0;
+    for (size_t n = 64;; n *= 8) {
+      order_down_to(l, n);
+      const size_t sorted = std::min(n, order_.size());
+      while (kept < sorted && mass < options_.top_p) mass += std::exp(double{l[static_cast<size_t>(order_[kept++])]});
+      if (mass >= options_.top_p || sorted == order_.size()) break;
+    }
+    for (size_t i = kept; i < order_.size(); ++i) l[static_cast<size_t>(order_[i])] = kOut;
+  }
+  if (options_.min_p > 0) {
+    const float top = l[static_cast<size_t>(argmax(l))];
+    const double floor = top + std::log(options_.min_p);
+    for (float& v : l)
+      if (v < floor) v = kOut;
+  }
+  if (options_.xtc_probability > 0 && philox_uniform(options_.seed, step, 0, kXtcStream) < options_.xtc_probability) {
+    const double threshold = std::log(options_.xtc_threshold);
+    int32_t least = -1;
+    for (size_t i = 0; i < l.size(); ++i)
+      if (l[i] > threshold && (least < 0 || l[i] <= l[static_cast<size_t>(least)])) least = static_cast<int32_t>(i);
+    for (size_t i = 0; i < l.size(); ++i)
+      if (l[i] > threshold && static_cast<int32_t>(i) != least &&
+          std::find(exempt_.begin(), exempt_.end(), static_cast<int32_t>(i)) == exempt_.end())
+        l[i] = kOut;
+  }
+  if (options_.top_k > 0 && options_.top_k < static_cast<int64_t>(l.size())) {
+    order_down_to(l, static_cast<size_t>(options_.top_k));
+    for (size_t i = static_cast<size_t>(options_.top_k); i < order_.size(); ++i)
+      l[static_cast<size_t>(order_[i])] = kOut;
+  }
+}
+
+// The curve of spec server 18 around the pivot mu = max l - pivot_offset.
+void Sampler::hlg(std::span<float> l) const {
+  const double mu = l[static_cast<size_t>(argmax(l))] - options_.hlg_pivot_offset;
+  const double m = options_.temperature > 0 ? 1 / options_.temperature : 1, w = options_.hlg_width;
+  const double a = options_.hlg_toe, b = options_.hlg_shoulder;
+  for (float& v : l) {
+    if (!(v > kOut)) continue;
+    const double z = v - mu;
+    v = static_cast<float>(z > w    ? m * w + m * b * std::log(1 + (z - w) / b)
+                           : z < -w ? -m * w - m * a * std::log(1 + (-z - w) / a)
+                                    : m * z);
+  }
+}
+
+// argmax of score + Gumbel noise (Gumbel 1954): a draw from softmax(score).
+int32_t Sampler::draw(std::span<const float> scores, uint64_t step) const {
+  int32_t best = -1;
+  double top = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (!(scores[i] > kOut)) continue;
+    const double u = philox_uniform(options_.seed, step, static_cast<uint32_t>(i), kDrawStream);
+    const double g = scores[i] - std::log(-std::log(u));
+    if (best < 0 || g > top) {
+      best = static_cast<int32_t>(i);
+      top = g;
+    }
+  }
+  return best;
+}
+
+Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step) {
+  penalize(logits, history);
+  if (options_.temperature == 0 && !options_.hlg) {
+    const int32_t id = argmax(logits);
+    if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "no token is left to draw: every logit is -inf or NaN");
+    return {id, logits[static_cast<size_t>(id)]};
+  }
+  if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "no token is left to draw: every logit is -inf or NaN");
+  // The draw works on a copy's worth of scores in place; the chosen token's log-probability is kept first.
+  const auto chosen = [&](int32_t id, float logprob) { return Sampled{id, logprob}; };
+  if (options_.hlg) {
+    const float top = logits[static_cast<size_t>(argmax(logits))];
+    hlg(logits);
+    const int32_t id = draw(logits, step);
+    // Invert the curve for the reported value: the monotone map keeps one value per log-probability.
+    const double mu = top - options_.hlg_pivot_offset, m = options_.temperature > 0 ? 1 / options_.temperature : 1;
+    const double w = options_.hlg_width, a = options_.hlg_toe, b = options_.hlg_shoulder;
+    const double g = logits[static_cast<size_t>(id)];
+    const double z = g > m * w    ? w + b * (std::exp((g - m * w) / (m * b)) - 1)
+                     : g < -m * w ? -w - a * (std::exp((-g - m * w) / (m * a)) - 1)
+                                  : g / m;
+    return chosen(id, static_cast<float>(mu + z));
+  }
+  restrict(logits, step);
+  const float inverse = static_cast<float>(1 / options_.temperature);
+  for (float& v : logits) v *= inverse;
+  const int32_t id = draw(logits, step);
+  return chosen(id, logits[static_cast<size_t>(id)] / inverse);
+}
+
+}  // namespace hearth::decode

@@ -1,0 +1,68 @@
+// From logits to one token (spec models 39, 40). Order: logit bias, repetition, presence, frequency -> log-softmax (the
+// reported log-probabilities) -> top-p, min-p, xtc, top-k -> divide by temperature -> draw.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace hearth::decode {
+
+struct SamplerOptions {
+  double temperature = 0;         // 0: argmax; ties take the lower id
+  double top_p = 1;               // (0, 1]: smallest set whose mass reaches it, ties at the edge keep the lower id
+  int64_t top_k = 0;              // 0: off
+  double min_p = 0;               // [0, 1): p_i >= min_p * p_max
+  double xtc_probability = 0;     // [0, 1]
+  double xtc_threshold = 0.1;     // [0, 1]: above it all but the least likely token are dropped
+  double repetition_penalty = 1;  // z < 0 ? z c : z / c, once a distinct token; 1 and 0 are off
+  double presence_penalty = 0;    // z - c
+  double frequency_penalty = 0;   // z - c * count
+  int64_t repetition_context = 20, presence_context = 20, frequency_context = 20;  // last tokens; 0: all
+  std::vector<std::pair<int32_t, float>> logit_bias;
+  bool hlg = false;  // replaces top-p, top-k and temperature (spec server 18)
+  double hlg_width = 4, hlg_toe = 4, hlg_shoulder = 6, hlg_pivot_offset = 6;
+  uint64_t seed = 0;
+};
+
+// Throws Error{invalid_argument} naming option, value and range.
+void validate(const SamplerOptions& options, int64_t V);
+
+struct Sampled {
+  int32_t id = 0;
+  float logprob = 0;  // natural log, before the sets and the temperature
+};
+
+// One sequence's sampler. Engine thread; allocates only in its constructor.
+class Sampler {
+ public:
+  // exempt: end ids and newline ids, never dropped by xtc.
+  Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt);
+
+  // logits [V] are overwritten: with log-probabilities, -inf outside the sets. history: prompt and answer so far.
+  // step: index of the token to draw, counts the answer's tokens; the draw is a pure function of (seed, step, logits).
+  // Throws Error{invalid_argument} when no finite logit is left.
+  Sampled sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step);
+
+  const SamplerOptions& options() const { return options_; }
+
+ private:
+  void penalize(std::span<float> logits, std::span<const int32_t> history);
+  void order_down_to(std::span<const float> logprobs, size_t n);
+  void restrict(std::span<float> logprobs, uint64_t step);
+  int32_t draw(std::span<const float> scores, uint64_t step) const;
+  void hlg(std::span<float> logprobs) const;
+
+  SamplerOptions options_;
+  std::vector<int32_t> exempt_;
+  std::vector<int32_t> order_;   // ids by falling probability
+  std::vector<int32_t> counts_;  // [V], zero between calls
+};
+
+// z - log(sum(exp(z))) in place, fp64 sum in id order. Returns false when no finite value is there.
+bool log_softmax(std::span<float> logits);
+
+// Highest value, ties to the lower index; NaN never wins.
+int32_t argmax(std::span<const float> values);
+
+}  // namespace hearth::decode

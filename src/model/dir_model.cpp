@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "model/open.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr size_t kTokenizerBytesMax = 256u << 20;
+constexpr size_t kTemplateBytesMax = 4u << 20;
+
+std::string read(const std::filesystem::path& path, size_t bytes_max) {
+  return io::real_fs().read_file(path, bytes_max);
+}
+
+class DirModel final : public Model {
+ public:
+  explicit DirModel(const std::filesystem::path& path)
+      : dir_(formats::ModelDir::open(path)), files_(formats::Safetensors::open_dir(path)) {
+    path_ = path;
+    spec_ = parse_config(dir_.config, (path / "config.json").string());
+    weights_ = safetensors_weights(spec_, dir_, files_);
+    if (!weights_->has("lm_head")) spec_.tied = true;
+    read_generation();
+    read_kv();
+    read_templates();
+  }
+
+  std::string_view format() const override { return "safetensors"; }
+
+  std::vector<std::pair<std::string, PackedTensor>> tensors() const override {
+    std::vector<std::pair<std::string, PackedTensor>> list;
+    for (const formats::SafeTensor& t : files_.tensors()) {
+      if (t.name.ends_with(".scales") || t.name.ends_with(".biases")) continue;
+      list.emplace_back(t.name, packed(t));
+    }
+    return list;
+  }
+
+  text::TokenizerTables tokenizer() const override {
+    const formats::TokenizerFiles& files = dir_.tokenizer;
+    text::TokenizerTables tables;
+    if (files.tokenizer_json) {
+      tables =
+          text::parse_tokenizer_json(read(*files.tokenizer_json, kTokenizerBytesMax), files.tokenizer_json->string());
+    } else if (files.tokenizer_model) {
+      const std::string bytes = read(*files.tokenizer_model, kTokenizerBytesMax);
+      tables = text::parse_sentencepiece_model(std::as_bytes(std::span(bytes)), files.tokenizer_model->string());
+    } else if (files.vocab_json && files.merges_txt) {
+      tables = text::tables_from_vocab_merges(read(*files.vocab_json, kTokenizerBytesMax),
+                                              read(*files.merges_txt, kTokenizerBytesMax), files.vocab_json->string());
+    } else if (files.vocab_txt) {
+      tables = text::tables_from_vocab_txt(read(*files.vocab_txt, kTokenizerBytesMax), true, files.vocab_txt->string());
+    } else {
+      fail(ErrorKind::not_found,
+           "{}: no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt, or vocab.txt)",
+           path_.string());
+    }
+    if (files.tokenizer_config)
+      text::apply_tokenizer_config(tables, read(*files.tokenizer_config, kTokenizerBytesMax),
+                                   files.tokenizer_config->string());
+    return tables;
+  }
+
+ private:
+  void read_generation() {
+    if (!dir_.generation_config) return;
+    const std::string place = (path_ / "generation_config.json: eos_token_id").string();
+    const json::Value* ids = dir_.generation_config->get("eos_token_id");
+    if (!ids) return;
+    if (const json::Array* list = ids->array())
+      for (const json::Value& v : *list) spec_.end_ids.push_back(static_cast<int32_t>(v.as_int(place)));
+    else spec_.end_ids.push_back(static_cast<int32_t>(ids->as_int(place)));
+  }
+
+  void read_kv() {
+    if (!dir_.kv_config) return;
+    kv_.assign(static_cast<size_t>(spec_.L), graph::KvFormat::bf16);
+    for (const formats::KvLayer& layer : *dir_.kv_config) {
+      if (layer.layer >= spec_.L)
+        fail(ErrorKind::corrupt_file, "{}: layer {} of {} layers", (path_ / "kv_config.json").string(), layer.layer,
+             spec_.L);
+      kv_[static_cast<size_t>(layer.layer)] = layer.bits == 8 ? graph::KvFormat::q8 : graph::KvFormat::q4;
+    }
+  }
+
+  // chat_template.jinja first, then chat_template of tokenizer_config.json: a string or a list of {name, template}.
+  void read_templates() {
+    if (dir_.tokenizer.tokenizer_config) {
+      const std::string place = dir_.tokenizer.tokenizer_config->string() + ": chat_template";
+      const json::Value config = json::parse(read(*dir_.tokenizer.tokenizer_config, kTokenizerBytesMax), place);
+      if (const json::Value* t = config.get("chat_template")) {
+        if (const std::string* whole = t->string()) templates_["default"] = *whole;
+        else
+          for (const json::Value& entry : t->as_array(place)) {
+            const json::Value *name = entry.get("name"), *source = entry.get("template");
+            if (!name || !source) fail(ErrorKind::corrupt_file, "{}: an entry lacks name or template", place);
+            templates_[name->as_string(place)] = source->as_string(place);
+          }
+      }
+    }
+    if (dir_.tokenizer.chat_template_jinja)
+      templates_["default"] = read(*dir_.tokenizer.chat_template_jinja, kTemplateBytesMax);
+    const std::filesystem::path more = path_ / "additional_chat_templates";
+    std::error_code ec;
+    if (std::filesystem::is_directory(more, ec))
+      for (const io::Entry& entry : io::real_fs().list(more))
+        if (!entry.is_dir && entry.name.ends_with(".jinja"))
+          templates_[entry.name.substr(0, entry.name.size() - 6)] = read(more / entry.name, kTemplateBytesMax);
+  }
+
+  // For listings: extents as stored; affine modules by the quantization table.
+  PackedTensor packed(const formats::SafeTensor& t) const {
+    const auto dims = t.shape.dims();
+    const int64_t K = dims.empty() ? 1 : dims.back();
+    PackedTensor p{.format = {.codec = t.dtype == DType::f32   ? Codec::f32
+                                       : t.dtype == DType::f16 ? Codec::f16
+                                                               : Codec::bf16},
+                   .N = K > 0 ? t.shape.size() / K : 0,
+                   .K = K,
+                   .data = t.data};
+    if (!t.name.ends_with(".weight")) return p;
+    const std::string module = t.name.substr(0, t.name.size() - 7);
+    const formats::SafeTensor *scales = files_.find(module + ".scales"), *biases = files_.find(module + ".biases");
+    if (!scales || !biases || scales->shape.rank() == 0 || !scales->dtype) return p;
+    const int64_t groups = scales->shape.dims().back();
+    if (groups <= 0) return p;
+    // words * 32 = groups * G * bits: every pair (bits, G) of the table fits exactly one way.
+    const formats::QuantEntry entry = dir_.quantization ? dir_.quantization->lookup(module) : formats::QuantEntry{};
+    if (entry.bits == 0 || K * 32 != groups * entry.group * entry.bits) return p;
+    p.format = {Codec::affine, entry.bits, entry.group, *scales->dtype};
+    p.K = groups * entry.group;
+    p.scales = scales->data;
+    p.biases = biases->data;
+    return p;
+  }
+
+  formats::ModelDir dir_;
+  formats::Safetensors files_;
+};
+
+}  // namespace
+
+std::unique_ptr<Model> open_dir(const std::filesystem::path& path) { return std::make_unique<DirModel>(path); }
+
+std::unique_ptr<Model> Model::open(const std::filesystem::path& path) {
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec)) return open_dir(path);
+  return open_gguf(path);
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,51 @@
+// A model as opened: spec, weights, tokenizer, template, defaults. Headers only are read; the rest is mapped.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/config.h"
+#include "model/spec.h"
+#include "model/weights.h"
+#include "text/tokenizer/tables.h"
+
+namespace hearth::model {
+
+// Chat templates by name: "default", perhaps "tool_use" and others (spec models 33).
+using Templates = std::map<std::string, std::string>;
+
+// Immutable after opening, but for the weight table, which the loading thread uses alone.
+class Model {
+ public:
+  // A .gguf file, or a folder with config.json and *.safetensors. Throws Error{not_found, io, corrupt_file,
+  // invalid_argument} as the formats do.
+  static std::unique_ptr<Model> open(const std::filesystem::path& path);
+
+  virtual ~Model() = default;
+  const ModelSpec& spec() const { return spec_; }
+  WeightTable& weights() const { return *weights_; }
+  const std::filesystem::path& path() const { return path_; }
+  const Templates& templates() const { return templates_; }
+  // KV formats that the snapshot asks for, one a layer; empty: none said.
+  const std::vector<graph::KvFormat>& kv() const { return kv_; }
+  // License and format, for `hearth show`.
+  const std::string& license() const { return license_; }
+  virtual std::string_view format() const = 0;                                    // "gguf" or "safetensors"
+  virtual std::vector<std::pair<std::string, PackedTensor>> tensors() const = 0;  // all, for listings
+
+  // Reads the tokenizer: the slow part of opening (some 100 k strings). Throws Error{not_found} when there is none.
+  virtual text::TokenizerTables tokenizer() const = 0;
+
+ protected:
+  std::filesystem::path path_;
+  ModelSpec spec_;
+  std::unique_ptr<WeightTable> weights_;
+  Templates templates_;
+  std::vector<graph::KvFormat> kv_;
+  std::string license_;
+};
+
+}  // namespace hearth::model
