@@ -565,6 +565,7 @@ std::string percent_format(Interpreter& in, std::string_view format, const Value
 std::string brace_format(Interpreter& in, std::string_view format, const Args& args) {
   std::string out;
   size_t automatic = 0;
+  bool manual = false;
   for (size_t i = 0; i < format.size();) {
     in.spend(1);
     bounded(in, out);
@@ -607,6 +608,8 @@ std::string brace_format(Interpreter& in, std::string_view format, const Args& a
       size_t at = 0;
       if (is_number) at = static_cast<size_t>(spec_number(head, at));
       else at = automatic++;
+      manual |= is_number;
+      if (manual && automatic > 0) throw Fault("the format mixes numbered and unnumbered fields");
       if (at >= args.positional.size())
         throw Fault(fmt::format("the format needs argument {}, {} given", at, args.positional.size()));
       v = args.positional[at];

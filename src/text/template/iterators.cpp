@@ -148,6 +148,7 @@ Flow Interpreter::exec_loop(const Stmt& stmt, const Value& iterable, int depth0)
   Loop* loop = arena_.make<Loop>(source, over, &stmt, outer, depth0);
   Scope* inner = arena_.make<Scope>(arena_, outer);
   Flow flow = Flow::normal;
+  bool completed = false;  // Jinja's else runs when no pass came to the end of the body, left by break or not
   for (Value v; loop_next(*loop, v);) {
     inner->names.clear();
     scope_ = inner;
@@ -155,9 +156,10 @@ Flow Interpreter::exec_loop(const Stmt& stmt, const Value& iterable, int depth0)
     assign(stmt.target, v);
     flow = exec(stmt.body);
     if (flow == Flow::loop_break) break;
+    completed |= flow == Flow::normal;
   }
   scope_ = outer;
-  if (loop->index0 >= 0) return Flow::normal;
+  if (completed) return Flow::normal;
   Scope* other = arena_.make<Scope>(arena_, outer);
   scope_ = other;
   flow = exec(stmt.otherwise);

@@ -567,21 +567,24 @@ class Parser {
   const Stmt* for_statement(int line) {
     Stmt* s = make(StmtKind::for_loop, line);
     s->target = target(Attributes::refused, true);
-    check_loop_target(s->target);
+    check_loop_target(s->target, true);
     expect_name("in");
     s->expr = tuple(false, {"recursive"}, false);
     if (skip_name("if")) s->filter = expression();
     s->recursive = skip_name("recursive");
     ++loop_depth_;
+    ++for_depth_;
     s->body = body_until({"endfor", "else"});
     --loop_depth_;
     if (take().text == "else") s->otherwise = body_through("endfor");
+    --for_depth_;
     return s;
   }
 
   const Stmt* set_statement(int line) {
     Stmt* s = make(StmtKind::set, line);
     s->target = target(Attributes::allowed, false);
+    check_loop_target(s->target, for_depth_ > 0);
     if (skip_op("=")) {
       s->expr = tuple(true, {}, false);
       return s;
@@ -678,16 +681,19 @@ class Parser {
     return all;
   }
 
-  void check_loop_target(const Target& t) const {
-    if (t.name && *t.name == "loop") error("the name 'loop' cannot be a loop's target");
-    for (const Target& p : t.parts) check_loop_target(p);
+  void check_loop_target(const Target& t, bool in_loop) const {
+    if (in_loop && t.name && !t.attribute && *t.name == "loop")
+      error("the name 'loop' cannot be assigned inside a loop");
+    for (const Target& p : t.parts) check_loop_target(p, in_loop);
   }
 
   std::vector<Token> tokens_;
   size_t at_ = 0;
   Ast ast_;
   std::vector<MacroDef*> macros_;
-  int grammar_depth_ = 0, block_depth_ = 0, loop_depth_ = 0;
+  int grammar_depth_ = 0, block_depth_ = 0;
+  int loop_depth_ = 0;  // loops that break and continue can reach
+  int for_depth_ = 0;   // loops around, whatever stands between
 };
 
 }  // namespace

@@ -22,6 +22,18 @@ Value stream(Iterator* it) {
   return Value::of(static_cast<Object*>(it));
 }
 
+// What a lazy filter reads from something that cannot be iterated: the fault comes when an item is asked for.
+struct FailingItems final : Iterator {
+  explicit FailingItems(std::string_view m) : message(m) {}
+  bool next(Interpreter&, Value&) override { throw Fault(std::string(message)); }
+  std::string_view message;
+};
+
+Iterator* lazily(Interpreter& in, const Value& v) {
+  if (in.apply_test("iterable", v, {})) return in.iterate(v);
+  return in.arena().make<FailingItems>(in.string(fmt::format("'{}' is not iterable", type_name(v))).str());
+}
+
 // A path like "function.name" or 0 that leads from an item to a part of it.
 struct Path {
   std::vector<Value> parts;
@@ -158,7 +170,7 @@ Value chosen(Interpreter& in, const Value& v, const Args& args) {
     at = 1;
   }
   Callee* callee = args.positional.size() > at ? callee_of(in, args, at) : nullptr;
-  return stream(in.arena().make<SelectItems>(in.iterate(v), callee, path, keep));
+  return stream(in.arena().make<SelectItems>(lazily(in, v), callee, path, keep));
 }
 
 // ---- sorting ----
@@ -234,7 +246,9 @@ Value last(Interpreter& in, const Value& v, const Args&) {
 
 Value items(Interpreter& in, const Value& v, const Args&) {
   if (v.is_undefined()) return stream(in.iterate(v));
-  if (!v.is(Type::dict)) throw Fault(fmt::format("items needs a mapping, not '{}'", type_name(v)));
+  if (!v.is(Type::dict))
+    return stream(
+        in.arena().make<FailingItems>(in.string(fmt::format("items needs a mapping, not '{}'", type_name(v))).str()));
   return dict_items(in, v);
 }
 
@@ -255,7 +269,7 @@ Value join(Interpreter& in, const Value& v, const Args& args) {
 
 Value map(Interpreter& in, const Value& v, const Args& args) {
   if (!truth(v)) return stream(in.iterate(Value()));
-  Iterator* source = in.iterate(v);
+  Iterator* source = lazily(in, v);
   if (!args.positional.empty()) return stream(in.arena().make<MapItems>(source, callee_of(in, args, 0), nullptr));
   std::optional<Value> attribute, otherwise;
   for (const auto& [name, value] : args.named) {
@@ -277,7 +291,7 @@ Value rejectattr(Interpreter& in, const Value& v, const Args& args) { return cho
 Value unique(Interpreter& in, const Value& v, const Args& args) {
   const auto a = bind("unique", args, {"case_sensitive", "attribute"});
   ArenaPath* path = in.arena().make<ArenaPath>(in.arena(), path_of(a[1], !flag(a[0])));
-  return stream(in.arena().make<UniqueItems>(in.iterate(v), path, in.new_list()));
+  return stream(in.arena().make<UniqueItems>(lazily(in, v), path, in.new_list()));
 }
 
 Value reverse(Interpreter& in, const Value& v, const Args& args) {
@@ -362,6 +376,7 @@ Value sum(Interpreter& in, const Value& v, const Args& args) {
 Value batch(Interpreter& in, const Value& v, const Args& args) {
   const auto a = bind("batch", args, {"linecount", "fill_with"}, 1);
   const int64_t n = index_of(*a[0], "linecount");
+  if (!in.apply_test("iterable", v, {})) return stream(lazily(in, v));
   List* rows = in.new_list();
   List* row = nullptr;
   Iterator* it = in.iterate(v);
@@ -379,6 +394,7 @@ Value batch(Interpreter& in, const Value& v, const Args& args) {
 Value slices(Interpreter& in, const Value& v, const Args& args) {
   const auto a = bind("slice", args, {"slices", "fill_with"}, 1);
   const int64_t n = index_of(*a[0], "slices");
+  if (!in.apply_test("iterable", v, {})) return stream(lazily(in, v));
   if (n == 0) throw Fault("slice: integer division or modulo by zero");
   if (n > in.limits().range_max) throw Fault(fmt::format("slice: {} columns are too many", n));
   const List* all = in.to_list(v);
