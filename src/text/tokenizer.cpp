@@ -70,6 +70,13 @@ std::vector<bool> special_ids(const TokenizerTables& t) {
   return special;
 }
 
+bool asks_for_start(const TokenizerTables& t) {
+  return std::any_of(t.pre_tokenizers.begin(), t.pre_tokenizers.end(), [](const PreTokenizerStep& step) {
+    const auto* m = std::get_if<MetaspaceSplit>(&step);
+    return m && m->prepend == MetaspaceSplit::Prepend::first;
+  });
+}
+
 bool splits_to_bytes(const TokenizerTables& t) {
   return t.model == TokenModel::bpe && !t.pre_tokenizers.empty() &&
          std::holds_alternative<ByteLevelSplit>(t.pre_tokenizers.back()) && t.continuing_subword_prefix.empty() &&
@@ -92,6 +99,7 @@ struct Tokenizer::Impl {
   explicit Impl(TokenizerTables given)
       : tables(checked(std::move(given))),
         special(special_ids(tables)),
+        start_matters(asks_for_start(tables)),
         index(tables.pieces),
         normalizer(tables.normalizers, tables.what),
         pre_tokenizer(tables.pre_tokenizers, splits_to_bytes(tables), tables.what),
@@ -130,8 +138,15 @@ struct Tokenizer::Impl {
     return entries;
   }
 
+  // A text whose first character the normalizer removes does not begin at the start any more, for those who ask.
+  bool keeps_first_character(std::string_view text) const {
+    if (!start_matters || normalizer.empty() || text.empty()) return true;
+    return !normalizer.apply(text.substr(0, unicode::decode(text, 0).size)).empty();
+  }
+
   void encode_section(const Section& section, bool specials, std::vector<int32_t>& out) const {
     const std::string text = normalizer.apply(section.text);
+    const bool at_start = section.at_start && keeps_first_character(section.text);
     std::vector<Section> parts;
     on_normalized->find(text, specials, parts);
     std::vector<Word> words;
@@ -141,7 +156,7 @@ struct Tokenizer::Impl {
         continue;
       }
       std::deque<std::string> arena;
-      words.assign(1, {part.text, section.at_start && part.at_start});
+      words.assign(1, {part.text, at_start && part.at_start});
       pre_tokenizer.split(words, arena);
       for (const Word& word : words) model->encode(word.text, out);
     }
@@ -160,6 +175,7 @@ struct Tokenizer::Impl {
 
   TokenizerTables tables;
   std::vector<bool> special;
+  bool start_matters;
   PieceIndex index;
   Normalizer normalizer;
   PreTokenizer pre_tokenizer;

@@ -152,6 +152,7 @@ class GgufReader {
     t_.model = TokenModel::bpe;
     t_.ignore_merges = family.ignore_merges;
     read_pieces([](const std::string& s, PieceType) { return s; });
+    t_.unk.reset();  // bytes without a piece vanish, as with the models' own tokenizers
     for (const std::string& merge : g_.merges) vocabulary_.add_merge(merge);
     if (family.nfc) t_.normalizers.push_back(UnicodeForm{UnicodeForm::Form::nfc});
     t_.pre_tokenizers = std::move(family.steps);
@@ -176,13 +177,22 @@ class GgufReader {
   void read_sentencepiece(TokenModel model) {
     t_.model = model;
     t_.float_scores = t_.fuse_unk = true;
-    read_pieces([](const std::string& s, PieceType) { return s; });
+    // Converters spell the spaces of user-defined pieces as spaces; SentencePiece finds such pieces behind its
+    // normalizer.
+    read_pieces([](const std::string& piece, PieceType type) {
+      if (type != PieceType::user_defined) return piece;
+      std::string out;
+      for (const char c : piece)
+        if (c == ' ') out += "\u2581";
+        else out += c;
+      return out;
+    });
     read_scores();
     t_.byte_fallback = std::find(t_.types.begin(), t_.types.end(), PieceType::byte) != t_.types.end();
     SentencePieceNormalizer normalizer{.charsmap = g_.precompiled_charsmap};
     normalizer.add_dummy_prefix = g_.add_space_prefix.value_or(true);
     normalizer.remove_extra_whitespaces = g_.remove_extra_whitespaces.value_or(false);
-    add_sentencepiece_steps(t_, std::move(normalizer), UserDefined::in_raw_text);
+    add_sentencepiece_steps(t_, std::move(normalizer));
     const bool decoder_only = model == TokenModel::sentencepiece_bpe;
     add_around(decoder_only, !decoder_only);
   }

@@ -90,7 +90,7 @@ TokenizerTables parse_sentencepiece_model(std::span<const std::byte> protobuf, s
   t.byte_fallback = spec.byte_fallback;
   t.fuse_unk = true;
   t.float_scores = true;
-  add_sentencepiece_steps(t, std::move(normalizer), UserDefined::in_normalized_text);
+  add_sentencepiece_steps(t, std::move(normalizer));
   const auto named = [&](int64_t id, const char* name) -> std::optional<int32_t> {
     if (id < 0) return std::nullopt;
     if (static_cast<size_t>(id) >= t.pieces.size())
@@ -118,7 +118,7 @@ PieceType piece_type(int64_t number, int64_t id, std::string_view what) {
   }
 }
 
-void add_sentencepiece_steps(TokenizerTables& t, SentencePieceNormalizer normalizer, UserDefined user_defined) {
+void add_sentencepiece_steps(TokenizerTables& t, SentencePieceNormalizer normalizer) {
   for (size_t id = 0; id < t.pieces.size(); ++id) {
     const std::string& piece = t.pieces[id];
     const PieceType type = t.types[id];
@@ -132,11 +132,8 @@ void add_sentencepiece_steps(TokenizerTables& t, SentencePieceNormalizer normali
     } else if (type == PieceType::user_defined) {
       normalizer.kept.push_back(piece);
       // The unigram search prefers such pieces by itself.
-      const bool found_raw = user_defined == UserDefined::in_raw_text;
-      if (found_raw || t.model == TokenModel::sentencepiece_bpe)
-        t.added.push_back({.id = static_cast<int32_t>(id),
-                           .text = piece,
-                           .on = found_raw ? AddedToken::On::raw_text : AddedToken::On::normalized_verbatim});
+      if (t.model == TokenModel::sentencepiece_bpe)
+        t.added.push_back({.id = static_cast<int32_t>(id), .text = piece, .on = AddedToken::On::normalized_verbatim});
     }
   }
   if (t.byte_fallback)

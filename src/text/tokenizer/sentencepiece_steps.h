@@ -11,12 +11,8 @@ namespace hearth::text {
 // The number of a type in ModelProto and in tokenizer.ggml.token_type. Throws Error{corrupt_file} outside of 1 to 6.
 PieceType piece_type(int64_t number, int64_t id, std::string_view what);
 
-// Where user-defined pieces are looked for: SentencePiece spells their spaces U+2581 and finds them behind the
-// normalizer, GGUF files spell them as they stand in the text.
-enum class UserDefined { in_normalized_text, in_raw_text };
-
 // Adds added tokens, normalizer and decoder to tables whose pieces and types are complete.
 // Throws Error{corrupt_file} for a byte piece that is not spelled <0x00> to <0xFF>.
-void add_sentencepiece_steps(TokenizerTables& tables, SentencePieceNormalizer normalizer, UserDefined user_defined);
+void add_sentencepiece_steps(TokenizerTables& tables, SentencePieceNormalizer normalizer);
 
 }  // namespace hearth::text

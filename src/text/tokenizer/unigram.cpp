@@ -37,7 +37,7 @@ class Unigram : public WordModel {
   }
 
  private:
-  // Stored is the type of a path's sum between steps; each candidate is formed in fp64, as SentencePiece does.
+  // Stored is the type of scores and sums: it decides between paths that differ in rounding alone.
   template <class Stored>
   void encode_as(std::string_view text, std::vector<int32_t>& out) const {
     struct Node {
@@ -48,9 +48,8 @@ class Unigram : public WordModel {
     std::vector<Node> ends(text.size() + 1);
     const auto offer = [&](size_t begin, size_t end, int32_t id, double score) {
       Node& node = ends[end];
-      const double sum = score + static_cast<double>(ends[begin].score);
-      if (node.begin != kNone && !(sum > static_cast<double>(node.score))) return;
-      node = {static_cast<Stored>(sum), id, static_cast<uint32_t>(begin)};
+      const Stored sum = static_cast<Stored>(score) + ends[begin].score;
+      if (node.begin == kNone || sum > node.score) node = {sum, id, static_cast<uint32_t>(begin)};
     };
     const double unknown_score = static_cast<double>(static_cast<Stored>(static_cast<Stored>(lowest_) - 10));
     for (size_t begin = 0; begin < text.size();) {
