@@ -100,7 +100,7 @@ Chat::Chat(ChatBackend& backend, LineSource& lines, Interrupt& interrupt, ChatOu
 
 int Chat::run() {
   for (;;) {
-    interrupt_.clear();
+    interrupt_.reset();
     const InputLine line = lines_.read("> ");
     if (line.kind == InputLine::Kind::end) return 0;
     if (line.kind == InputLine::Kind::interrupted) {
@@ -120,15 +120,14 @@ int Chat::run() {
 bool Chat::ask(const std::string& text) {
   messages_.push_back({"user", text});
   try {
-    interrupt_.clear();
+    interrupt_.reset();
     ChatReply reply = backend_.reply(messages_, output_.answer, interrupt_.flag());
     if (!reply.text.ends_with('\n')) output_.answer("\n");
     if (reply.finish_reason == "cancelled") output_.note("stopped; the chat goes on");
     if (reply.finish_reason == "length") output_.note("cut at the token limit: /set max-tokens raises it");
     if (reply.text.empty() && reply.finish_reason == "cancelled")
       messages_.pop_back();  // stopped before a word was said: as if not asked
-    else
-      messages_.push_back({"assistant", reply.text});
+    else messages_.push_back({"assistant", reply.text});
     last_ = std::move(reply);
     return true;
   } catch (const Error& error) {

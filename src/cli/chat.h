@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "cli/chat_backend.h"
-#include "cli/interrupt.h"
 #include "cli/line_source.h"
 #include "hub/paths.h"
 
@@ -32,6 +32,9 @@ class Chat {
   bool ask(const std::string& text);
 
   const std::vector<ChatMessage>& messages() const { return messages_; }
+
+  // As /system TEXT.
+  void set_system(const std::string& text) { system(text); }
 
  private:
   bool command(const std::string& line);  // false: the chat ends

@@ -5,9 +5,26 @@
 namespace hearth::cli {
 
 std::span<const Command* const> commands() {
+  // clang-format off
   static constexpr std::array kCommands = {
-      &kLs, &kImport, &kConfig, &kCompletion, &kVersion,
+      &kRun,
+      &kGenerate,
+      &kTokenize,
+      &kLogits,
+      &kPerplexity,
+      &kKl,
+      &kLs,
+      &kShow,
+      &kFit,
+      &kImport,
+      &kBench,
+      &kProbe,
+      &kDoctor,
+      &kConfig,
+      &kCompletion,
+      &kVersion,
   };
+  // clang-format on
   return kCommands;
 }
 

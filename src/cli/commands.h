@@ -4,10 +4,21 @@
 
 namespace hearth::cli {
 
+extern const Command kBench;
 extern const Command kCompletion;
 extern const Command kConfig;
+extern const Command kDoctor;
+extern const Command kFit;
+extern const Command kGenerate;
 extern const Command kImport;
+extern const Command kKl;
+extern const Command kLogits;
 extern const Command kLs;
+extern const Command kPerplexity;
+extern const Command kProbe;
+extern const Command kRun;
+extern const Command kShow;
+extern const Command kTokenize;
 extern const Command kVersion;
 
 }  // namespace hearth::cli

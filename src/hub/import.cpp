@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mmap.h"
 #include "formats/gguf.h"
-#include "hub/digest.h"
 #include "hub/publish.h"
 
 namespace hearth::hub {

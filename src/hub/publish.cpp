@@ -14,9 +14,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/fs.h"
-#include "hub/digest.h"
 
 namespace hearth::hub {
 namespace fs = std::filesystem;

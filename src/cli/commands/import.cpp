@@ -1,8 +1,8 @@
 #include "hub/import.h"
 
+#include "base/interrupt.h"
 #include "cli/commands.h"
 #include "cli/context.h"
-#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "hub/paths.h"

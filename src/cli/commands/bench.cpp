@@ -1,0 +1,116 @@
+#include "probe/bench.h"
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/progress.h"
+#include "cli/units.h"
+#include "probe/cpu_probe.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store"},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "prompt",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "512",
+         .help = "prompt tokens; 0: no prefill",
+         .aliases = "--prompt-tokens",
+         .min = 0,
+         .max = 1 << 24},
+    Flag{.name = "tokens",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "64",
+         .help = "answer tokens; 0: no decode",
+         .min = 0,
+         .max = 1 << 24},
+    Flag{.name = "runs",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "5",
+         .help = "counted runs behind one warm-up",
+         .min = 1,
+         .max = 1000},
+    Flag{.name = "depth",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "128",
+         .help = "positions in the cache before the answer",
+         .min = 1,
+         .max = 1 << 24},
+};
+constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+
+json::Object series_json(const probe::BenchSeries& s) {
+  json::Object o;
+  o["median"] = s.median;
+  o["p10"] = s.p10;
+  o["p90"] = s.p90;
+  json::Array runs;
+  for (const double v : s.tps) runs.emplace_back(v);
+  o["runs"] = std::move(runs);
+  return o;
+}
+
+int run(Context& context) {
+  const Args& args = context.args();
+  const probe::BenchOptions options{.prompt_tokens = *args.integer("prompt"),
+                                    .tokens = *args.integer("tokens"),
+                                    .runs = *args.integer("runs"),
+                                    .depth = *args.integer("depth")};
+  const int64_t positions = std::max(options.prompt_tokens, options.depth + options.tokens);
+  const LoadedModel loaded = load_model(context, {.needs_text = false, .context_at_least = positions});
+  Progress progress(context, "bench");
+  const probe::BenchResult r =
+      probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
+  const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes) / 1e9;
+  const double gops = r.prefill.median * static_cast<double>(r.flops_token) / 1e9;
+  if (context.json()) {
+    json::Object d;
+    d["model"] = loaded.found.name;
+    d["executor"] = loaded.engine->executor().info().name;
+    d["numerics"] = name_of(loaded.engine->options().numerics);
+    d["threads"] = thread_count(context);
+    d["prompt_tokens"] = options.prompt_tokens;
+    d["tokens"] = options.tokens;
+    d["depth"] = options.depth;
+    d["prefill_tps"] = series_json(r.prefill);
+    d["decode_tps"] = series_json(r.decode);
+    d["streamed_bytes_per_token"] = r.streamed_bytes;
+    d["decode_gbps"] = gbps;
+    d["prefill_gops"] = gops;
+    d["load_ms"] = loaded.load_ms;
+    d["peak_rss_bytes"] = peak_rss_bytes();
+    context.print_json(std::move(d));
+    return 0;
+  }
+  const auto spread = [](const probe::BenchSeries& s) { return s.median > 0 ? 100 * (s.p90 - s.p10) / s.median : 0.0; };
+  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
+                name_of(loaded.engine->options().numerics));
+  if (options.prompt_tokens > 0)
+    context.print("  prefill {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.0f} Gop/s)\n", options.prompt_tokens,
+                  r.prefill.median, spread(r.prefill), gops);
+  if (options.tokens > 0)
+    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights)\n", options.tokens,
+                  r.decode.median, spread(r.decode), gbps);
+  context.print("  load {:.0f} ms, peak memory {}\n", loaded.load_ms, show_size(peak_rss_bytes()));
+  return 0;
+}
+
+}  // namespace
+
+const Command kBench = {
+    .name = "bench",
+    .aliases = "",
+    .summary = "prefill and decode speed of a model",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,124 @@
+#include "eval/kl.h"
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/progress.h"
+#include "eval/data.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL_A", .help = "the source: p of KL(p || r)"},
+    {.name = "MODEL_B", .help = "the model that is judged: r"},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "data",
+         .kind = ValueKind::file,
+         .value = "FILE",
+         .help = "a .txt file, or .jsonl with a field text",
+         .aliases = "--data-path"},
+    Flag{.name = "windows",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "64",
+         .help = "windows at most",
+         .min = 1,
+         .max = 1e6},
+    Flag{.name = "window",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "256",
+         .help = "tokens of a window",
+         .min = 2,
+         .max = 1e5},
+    Flag{.name = "a-executor",
+         .kind = ValueKind::choice,
+         .value = "cpu|reference",
+         .help = "executor of the source alone"},
+    Flag{.name = "a-numerics",
+         .kind = ValueKind::choice,
+         .value = "parity|deterministic|fast",
+         .help = "numerics of the source alone"},
+    Flag{.name = "a-kv",
+         .kind = ValueKind::choice,
+         .value = "config|bf16|q8|q4|f32",
+         .help = "KV format of the source alone"},
+};
+constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+
+int run(Context& context) {
+  const Args& args = context.args();
+  const auto data = args.text("data");
+  if (!data) fail(ErrorKind::invalid_argument, "kl needs --data FILE");
+  const std::vector<std::string> documents = eval::read_documents(hub::expand_home(*data, context.env()));
+  eval::KlOptions options;
+  options.windows_max = *args.integer("windows");
+  options.window = *args.integer("window");
+  const LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_at_least = options.window};
+  LoadRequest other = request;
+  other.positional = "MODEL_B";
+  other.needs_text = false;
+  const LoadedModel a =
+      load_model(context, request,
+                 {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
+  const LoadedModel b = load_model(context, other);
+  std::vector<int32_t> ids;
+  for (const std::string& d : documents) {
+    const std::vector<int32_t> more = a.text->encode_text(d);
+    ids.insert(ids.end(), more.begin(), more.end());
+    if (static_cast<int64_t>(ids.size()) >= options.window * options.windows_max) break;
+  }
+  Progress progress(context, "kl");
+  const eval::KlResult r =
+      eval::kl(*a.engine, *b.engine, ids, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
+  if (context.json()) {
+    json::Object document;
+    document["model_a"] = a.found.name;
+    document["model_b"] = b.found.name;
+    document["kl_mean"] = r.mean;
+    document["kl_median"] = r.median;
+    document["kl_p95"] = r.p95;
+    document["kl_p99"] = r.p99;
+    document["kl_max"] = r.max;
+    document["top1_agreement"] = r.top1;
+    document["perplexity_a"] = r.perplexity_a;
+    document["perplexity_b"] = r.perplexity_b;
+    document["positions"] = r.positions;
+    document["windows"] = r.windows;
+    json::Array worst;
+    for (const eval::KlResult::Worst& w : r.worst) {
+      json::Object o;
+      o["window"] = w.window;
+      o["position"] = w.position;
+      o["kl"] = w.kl;
+      worst.emplace_back(std::move(o));
+    }
+    document["worst"] = std::move(worst);
+    context.print_json(std::move(document));
+  } else {
+    context.print("KL({} || {}) over {} positions in {} windows\n", a.found.name, b.found.name, r.positions, r.windows);
+    context.print("  mean {:.3e}  median {:.3e}  p95 {:.3e}  p99 {:.3e}  max {:.3e} nats\n", r.mean, r.median, r.p95,
+                  r.p99, r.max);
+    context.print("  same top token {:.2f} %   perplexity {:.4f} and {:.4f}\n", 100 * r.top1, r.perplexity_a,
+                  r.perplexity_b);
+  }
+  if (r.mean > 0.1 || r.top1 < 0.9)
+    context.warn("the models differ widely: mean KL {:.3f} nats, same top token {:.1f} %", r.mean, 100 * r.top1);
+  return 0;
+}
+
+}  // namespace
+
+const Command kKl = {
+    .name = "kl",
+    .aliases = "",
+    .summary = "KL divergence between two models on a text",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,55 @@
+#include "base/error.h"
+#include "base/fs.h"
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/input.h"
+#include "decode/generate.h"
+#include "formats/npy.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store"},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "ids", .kind = ValueKind::text, .value = "IDS", .help = "token ids: 1,2,3 or @FILE"},
+    Flag{.name = "out", .kind = ValueKind::file, .value = "FILE.npy", .help = "float32 [T, V]", .aliases = "-o"},
+};
+constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+
+int run(Context& context) {
+  const auto ids_text = context.args().text("ids"), out = context.args().text("out");
+  if (!ids_text || !out) fail(ErrorKind::invalid_argument, "logits needs --ids IDS and --out FILE.npy");
+  const std::vector<int32_t> ids = parse_ids(*ids_text, "--ids");
+  const LoadedModel loaded = load_model(
+      context, {.gathered_max = 64, .needs_text = false, .context_at_least = static_cast<int64_t>(ids.size())});
+  const int64_t T = static_cast<int64_t>(ids.size()), V = loaded.engine->spec().V;
+  formats::NpyWriter writer(io::real_fs(), hub::expand_home(*out, context.env()), T, V);
+  decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) { writer.write(logits); });
+  writer.commit();
+  if (context.json()) {
+    json::Object document;
+    document["model"] = loaded.found.name;
+    document["shape"] = json::Array{json::Value(T), json::Value(V)};
+    document["out"] = *out;
+    context.print_json(std::move(document));
+  } else {
+    context.note("{}: float32 [{}, {}]", *out, T, V);
+  }
+  return 0;
+}
+
+}  // namespace
+
+const Command kLogits = {
+    .name = "logits",
+    .aliases = "",
+    .summary = "teacher-forced logits to a NumPy file",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,95 @@
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "cli/chat.h"
+#include "cli/commands.h"
+#include "cli/engine_backend.h"
+#include "cli/history.h"
+#include "cli/sampling_flags.h"
+#include "cli/stats_json.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store"},
+    {.name = "PROMPT", .help = "answers it and ends; without it a chat begins", .required = false},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "system", .kind = ValueKind::text, .value = "TEXT", .help = "system message of the conversation"},
+};
+constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kEngineFlags);
+
+int answer_once(Context& context, EngineBackend& backend, const std::string& prompt, double load_ms) {
+  Interrupt interrupt;
+  std::vector<ChatMessage> messages;
+  if (const auto system = context.args().text("system")) messages.push_back({"system", *system});
+  messages.push_back({"user", prompt});
+  const ChatReply reply = backend.reply(
+      messages,
+      [&](std::string_view piece) {
+        context.write_out(piece);
+        context.flush_out();
+      },
+      interrupt.flag());
+  context.print("\n");
+  const ChatStats& s = reply.stats;
+  const decode::GenerateStats stats{.prompt_tokens = s.prompt_tokens,
+                                    .cached_tokens = s.cached_tokens,
+                                    .generated_tokens = s.generated_tokens,
+                                    .prefill_ms = s.prefill_ms,
+                                    .decode_ms = s.decode_ms,
+                                    .ttft_ms = s.ttft_ms};
+  context.note("{}", stats_line(stats, load_ms));
+  return reply.finish_reason == "cancelled" ? 130 : 0;
+}
+
+int run(Context& context) {
+  decode::GenerateOptions options = sampling_options(context);
+  LoadedModel loaded = load_model(context);
+  const text::Tokenizer& tokenizer = loaded.text->tokenizer();
+  options.end_ids = decode::end_ids(loaded.engine->spec(), tokenizer);
+  if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
+    options.newline_ids = newline;
+  if (!loaded.text->has_template())
+    context.note("{} has no chat template: text is continued as it is", loaded.found.name);
+  EngineBackend backend(loaded, options, context.args().texts("stop"));
+  if (const auto prompt = context.args().positional("PROMPT"))
+    return answer_once(context, backend, *prompt, loaded.load_ms);
+
+  Interrupt interrupt;
+  const ChatOutput output{.answer =
+                              [&](std::string_view piece) {
+                                context.write_out(piece);
+                                context.flush_out();
+                              },
+                          .note = [&](std::string_view line) { context.note("{}", line); }};
+  std::unique_ptr<History> history;
+  std::unique_ptr<LineSource> lines;
+  if (context.in_is_terminal() && context.out_is_terminal()) {
+    history = std::make_unique<History>(hub::state_folder(context.env()) / "history");
+    lines = std::make_unique<TerminalLines>(STDIN_FILENO, STDOUT_FILENO, *history);
+    context.note("{} is ready; /help lists the commands, /bye ends", loaded.found.name);
+  } else {
+    lines = std::make_unique<PlainLines>(STDIN_FILENO);
+  }
+  Chat chat(backend, *lines, interrupt, output, context.env());
+  if (const auto system = context.args().text("system")) chat.set_system(*system);
+  return chat.run();
+}
+
+}  // namespace
+
+const Command kRun = {
+    .name = "run",
+    .aliases = "",
+    .summary = "chat on the terminal, or answer one prompt",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+    .json = false,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,150 @@
+#include <algorithm>
+#include <map>
+
+#include "cli/commands.h"
+#include "cli/engine_flags.h"
+#include "cli/units.h"
+#include "decode/memory.h"
+#include "graph/op_info.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store"},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "tensors", .help = "every tensor with its format and extents"},
+};
+constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+
+int64_t bytes_of(const PackedTensor& t) {
+  return static_cast<int64_t>(t.data.size() + t.scales.size() + t.biases.size());
+}
+
+// Bytes that one decoded token reads of the weights: all but a table that is only gathered.
+int64_t streamed_bytes(const model::Model& model) {
+  int64_t sum = 0;
+  for (const auto& [name, t] : model.tensors()) {
+    const bool table = name.find("embed_tokens") != std::string::npos || name.starts_with("token_embd");
+    if (!table || model.spec().tied) sum += bytes_of(t);
+  }
+  return sum;
+}
+
+int run(Context& context) {
+  const hub::FoundModel found = find_model(context);
+  const std::unique_ptr<model::Model> model = model::Model::open(found.path);
+  const model::ModelSpec& s = model->spec();
+  const decode::EngineOptions options = engine_options(context);
+
+  int64_t weights = 0, bytes = 0;
+  std::map<std::string, std::pair<int64_t, int64_t>> by_type;  // weights, bytes
+  for (const auto& [name, t] : model->tensors()) {
+    auto& row = by_type[name_of(t.format)];
+    row.first += t.N * t.K;
+    row.second += bytes_of(t);
+    weights += t.N * t.K;
+    bytes += bytes_of(t);
+  }
+  const double bpw = weights > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
+  const int64_t kv_position = decode::memory_need(*model, options, graph::kPagePositions).kv_per_position;
+  std::string template_kind = model->templates().contains("default") ? "yes" : "no";
+  if (model->templates().contains("tool_use")) template_kind = "tool_use";
+
+  if (context.json()) {
+    json::Object d;
+    d["model"] = found.name;
+    d["path"] = found.path.string();
+    d["format"] = model->format();
+    d["model_type"] = s.model_type;
+    d["support"] = "supported";
+    d["layers"] = s.L;
+    d["hidden_size"] = s.D;
+    d["heads"] = s.H;
+    d["kv_heads"] = s.Hkv;
+    d["head_dim"] = s.Dh;
+    d["mlp_width"] = s.F;
+    d["vocab_size"] = s.V;
+    d["context"] = s.context;
+    d["tied"] = s.tied;
+    d["weights"] = weights;
+    d["bytes"] = bytes;
+    d["bits_per_weight"] = bpw;
+    json::Object types;
+    for (const auto& [type, row] : by_type) types[type] = row.second;
+    d["bytes_by_type"] = std::move(types);
+    d["streamed_bytes_per_token"] = streamed_bytes(*model);
+    d["kv_bytes_per_position"] = kv_position;
+    d["chat_template"] = template_kind;
+    d["license"] = model->license();
+    d["kv_config"] = !model->kv().empty();
+    json::Array ends;
+    for (const int32_t id : s.end_ids) ends.emplace_back(id);
+    d["end_ids"] = std::move(ends);
+    json::Array memory;
+    for (int64_t c = 1024; c <= s.context; c *= 4) {
+      json::Object row;
+      row["context"] = c;
+      row["bytes"] = decode::memory_need(*model, options, c).total();
+      memory.emplace_back(std::move(row));
+    }
+    d["memory_by_context"] = std::move(memory);
+    if (context.args().on("tensors")) {
+      json::Array list;
+      for (const auto& [name, t] : model->tensors()) {
+        json::Object row;
+        row["name"] = name;
+        row["format"] = name_of(t.format);
+        row["shape"] = json::Array{json::Value(t.N), json::Value(t.K)};
+        row["bits_per_weight"] = bits_per_weight(t.format);
+        list.emplace_back(std::move(row));
+      }
+      d["tensors"] = std::move(list);
+    }
+    context.print_json(std::move(d));
+    return 0;
+  }
+
+  context.print("{}\n", context.bold(found.name));
+  context.print("  file           {} ({})\n", found.path.string(), model->format());
+  context.print("  architecture   {}: {} layers, width {}, {} heads ({} KV) of {}, MLP {}, vocabulary {}\n",
+                s.model_type, s.L, s.D, s.H, s.Hkv, s.Dh, s.F, s.V);
+  const int64_t windowed = std::count_if(s.layers.begin(), s.layers.end(), [](const auto& l) { return l.window > 0; });
+  if (windowed > 0)
+    context.print("  windows        {} of {} layers see the last {} positions\n", windowed, s.L,
+                  std::max_element(s.layers.begin(), s.layers.end(), [](const auto& a, const auto& b) {
+                    return a.window < b.window;
+                  })->window);
+  context.print("  context        {} positions\n", s.context);
+  context.print("  weights        {:.1f} M in {}, {:.2f} bits per weight; a token reads {}\n",
+                static_cast<double>(weights) / 1e6, show_size(bytes), bpw, show_size(streamed_bytes(*model)));
+  for (const auto& [type, row] : by_type)
+    context.print("    {:<20} {:>7}  {:5.1f} %\n", type, show_size(row.second),
+                  100.0 * static_cast<double>(row.second) / static_cast<double>(std::max<int64_t>(1, bytes)));
+  context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
+  context.print("  chat template  {}\n", template_kind);
+  if (!model->license().empty()) context.print("  license        {}\n", model->license());
+  context.print("  KV cache       {} a position\n", show_size(kv_position));
+  for (int64_t c = 1024; c <= s.context; c *= 4)
+    context.print("    {:>7} positions need {} of memory\n", c,
+                  show_size(decode::memory_need(*model, options, c).total()));
+  if (context.args().on("tensors"))
+    for (const auto& [name, t] : model->tensors())
+      context.print("  {:<48} {:<20} [{}, {}]\n", name, name_of(t.format), t.N, t.K);
+  return 0;
+}
+
+}  // namespace
+
+const Command kShow = {
+    .name = "show",
+    .aliases = "",
+    .summary = "facts of a model: architecture, sizes, memory",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+};
+
+}  // namespace hearth::cli

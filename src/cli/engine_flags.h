@@ -1,0 +1,100 @@
+// Flags that load an engine, shared by every command that runs a model.
+#pragma once
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+#include "cli/context.h"
+#include "cli/open_model.h"
+#include "decode/engine.h"
+
+namespace hearth::cli {
+
+// Spliced into a command's flags with joined().
+inline constexpr std::array kEngineFlags = {
+    Flag{.name = "executor",
+         .kind = ValueKind::choice,
+         .value = "cpu|reference",
+         .fallback = "cpu",
+         .help = "cpu, or the slow and exact reference"},
+    Flag{.name = "threads",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "kernel threads (default: the cores this process may use)",
+         .aliases = "-t",
+         .min = 1,
+         .max = 1024,
+         .foreign_env = "OMP_NUM_THREADS"},
+    Flag{.name = "context",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "positions of the longest conversation (default: as trained, if it fits)",
+         .aliases = "-c --max-model-len",
+         .min = 1,
+         .max = 1 << 28},
+    Flag{.name = "kv",
+         .kind = ValueKind::choice,
+         .value = "config|bf16|q8|q4|f32",
+         .fallback = "config",
+         .help = "format of the KV cache; config: as the model's kv_config.json says, else bf16",
+         .aliases = "--kv-quant"},
+    Flag{.name = "numerics",
+         .kind = ValueKind::choice,
+         .value = "parity|deterministic|fast",
+         .fallback = "deterministic",
+         .help = "exactness against speed; see docs/numerics.md"},
+    Flag{.name = "memory-budget",
+         .kind = ValueKind::size,
+         .value = "SIZE",
+         .help = "memory that may be used (default: 75 % of RAM or of the cgroup's limit)"},
+    Flag{.name = "prefill-chunk",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "256",
+         .help = "prompt tokens of one step",
+         .min = 1,
+         .max = 8192},
+};
+
+template <size_t A, size_t B>
+constexpr std::array<Flag, A + B> joined(const std::array<Flag, A>& a, const std::array<Flag, B>& b) {
+  std::array<Flag, A + B> all{};
+  for (size_t i = 0; i < A; ++i) all[i] = a[i];
+  for (size_t i = 0; i < B; ++i) all[A + i] = b[i];
+  return all;
+}
+
+struct LoadedModel {
+  hub::FoundModel found;
+  std::unique_ptr<decode::Engine> engine;
+  std::unique_ptr<ModelText> text;
+  double load_ms = 0;
+};
+
+struct LoadRequest {
+  std::string_view positional = "MODEL";
+  int64_t gathered_max = 1;
+  bool needs_text = true;
+  int64_t context_at_least = 0;  // asked for when --context is absent and this is smaller than what fits
+};
+
+// Values that stand in for the flags of the same names; nullopt: the flag decides.
+struct LoadOverrides {
+  std::optional<std::string> executor, numerics, kv;
+};
+
+// The options that the flags say. Throws Error{invalid_argument} naming the flag.
+decode::EngineOptions engine_options(const Context& context, const LoadOverrides& overrides = {});
+std::unique_ptr<graph::Executor> make_executor(const Context& context, const hub::FoundModel& found,
+                                               const LoadOverrides& overrides = {});
+int thread_count(const Context& context);
+
+// Finds, opens and loads the positional MODEL; the tokenizer is read beside the weights. Progress on stderr.
+LoadedModel load_model(const Context& context, const LoadRequest& request = {}, const LoadOverrides& overrides = {});
+
+int64_t peak_rss_bytes();
+
+}  // namespace hearth::cli

@@ -1,0 +1,27 @@
+#include "cli/input.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace hearth::cli {
+
+std::string read_stdin(size_t bytes_max) {
+  std::string text;
+  char bytes[65536];
+  for (;;) {
+    const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorKind::io, "cannot read standard input: {}", std::strerror(errno));
+    if (n == 0) return text;
+    text.append(bytes, static_cast<size_t>(n));
+    if (text.size() > bytes_max) fail(ErrorKind::invalid_argument, "standard input has more than {} bytes", bytes_max);
+  }
+}
+
+std::string text_or_stdin(const std::string& text) { return text == "-" ? read_stdin() : text; }
+
+}  // namespace hearth::cli

@@ -1,0 +1,45 @@
+#include "cli/sampling_flags.h"
+
+#include "base/error.h"
+#include "base/random.h"
+#include "cli/units.h"
+
+namespace hearth::cli {
+
+std::pair<int32_t, float> parse_logit_bias(const std::string& text) {
+  const size_t equal = text.find('=');
+  const auto id = parse_integer(text.substr(0, equal));
+  const auto bias = equal == std::string::npos ? std::nullopt : parse_number(text.substr(equal + 1));
+  if (!id || !bias || *id < 0 || *id > INT32_MAX)
+    fail(ErrorKind::invalid_argument, "--logit-bias is '{}', expected a token id and a number: 12=-3.5", text);
+  return {static_cast<int32_t>(*id), static_cast<float>(*bias)};
+}
+
+decode::GenerateOptions sampling_options(const Context& context) {
+  const Args& args = context.args();
+  decode::GenerateOptions options;
+  options.max_tokens = *args.integer("max-tokens");
+  decode::SamplerOptions& s = options.sampler;
+  s.temperature = *args.number("temperature");
+  s.top_p = *args.number("top-p");
+  s.top_k = *args.integer("top-k");
+  s.min_p = *args.number("min-p");
+  s.xtc_probability = *args.number("xtc-probability");
+  s.xtc_threshold = *args.number("xtc-threshold");
+  s.repetition_penalty = *args.number("repetition-penalty");
+  s.presence_penalty = *args.number("presence-penalty");
+  s.frequency_penalty = *args.number("frequency-penalty");
+  s.repetition_context = *args.integer("repetition-context");
+  s.presence_context = *args.integer("presence-context");
+  s.frequency_context = *args.integer("frequency-context");
+  for (const std::string& bias : args.texts("logit-bias")) s.logit_bias.push_back(parse_logit_bias(bias));
+  s.hlg = args.on("hlg-sampling");
+  s.hlg_width = *args.number("hlg-width");
+  s.hlg_toe = *args.number("hlg-toe");
+  s.hlg_shoulder = *args.number("hlg-shoulder");
+  s.hlg_pivot_offset = *args.number("hlg-pivot-offset");
+  s.seed = args.integer("seed") ? static_cast<uint64_t>(*args.integer("seed")) : entropy64();
+  return options;
+}
+
+}  // namespace hearth::cli
