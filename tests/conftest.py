@@ -7,14 +7,10 @@ HEARTH_TEST_CACHE   where oracles keep float32 answers; default .cache/oracle
 """
 import os
 import pathlib
-import sys
 
 import pytest
 
-TESTS = pathlib.Path(__file__).resolve().parent
-ROOT = TESTS.parent
-sys.path.insert(0, str(TESTS / "tools"))
-sys.path.insert(0, str(TESTS))
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 # name -> file name, compared without case
 MODEL_FILES = {
@@ -23,10 +19,6 @@ MODEL_FILES = {
     "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
 }
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "full: needs minutes or the larger models; runs in ./test --full only")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""The table of the records: model, ours, peer, ratio, share of the read rate, floor and goal.
+
+    bench/compare.py [--records FILE] [--markdown] [--strict]
+
+The newest record of each model, workload, peer, thread count and CPU counts. Records made on a machine that was not idle
+are marked and do not pass; a ratio is only ever of one run. --strict exits 1 where a floor is missed or not measured.
+"""
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from lib import records  # noqa: E402
+from lib.cpu import WORKLOADS  # noqa: E402
+from lib.goals import SUBJECTS  # noqa: E402
+
+COLUMNS = ["model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
+
+
+def newest(lines: list[dict]) -> dict:
+    """(subject, workload, peer, cpu, threads) -> its last record."""
+    found = {}
+    for record in lines:
+        extra = record.get("extra") or {}
+        if record.get("schema") == records.SCHEMA and "workload" in extra:
+            key = (extra["subject"], extra["workload"], extra.get("peer"), record["machine"]["cpu"], record["threads"])
+            found[key] = record
+    return found
+
+
+def number(value, form: str, missing: str = "-") -> str:
+    return missing if value is None else format(value, form)
+
+
+def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
+    """Cells, and whether the floor holds."""
+    goal = subject.goals[workload]
+    if record is None:
+        return [subject.title, workload, *["-"] * 5, goal.text(), "not measured"], False
+    baseline, share = record["baseline"], record["share_of_roof"]
+    against_goal = record["extra"].get("peer") in (None, "llama.cpp")
+    verdict = goal.verdict(record["ratio"], share) if against_goal else ""
+    if record["extra"].get("unstable"):
+        verdict = "unstable"
+    elif not record["ids_equal"]:
+        verdict = "ids differ"
+    elif not record["idle"]["ok"]:
+        verdict += " (not idle)"
+    cells = [
+        subject.title,
+        workload,
+        f"{record['median']:.1f}",
+        baseline["name"] if baseline else "-",
+        number(baseline and baseline["median"], ".1f"),
+        number(record["ratio"], ".2f"),
+        number(share and 100 * share, ".0f") + (" %" if share else ""),
+        goal.text() if against_goal else "",
+        verdict,
+    ]
+    return cells, verdict in ("floor", "goal") or not against_goal
+
+
+def table(lines: list[dict]) -> tuple[list[list[str]], bool]:
+    found, rows, passed = newest(lines), [], True
+    for subject in SUBJECTS:
+        for work in WORKLOADS:
+            matching = [r for key, r in found.items() if key[:2] == (subject.name, work.key)]
+            # The goals are multiples of llama.cpp; without such a record the row says so.
+            if not any(r["extra"].get("peer") == "llama.cpp" for r in matching):
+                matching.insert(0, None)
+            for record in matching:
+                cells, good = row(subject, work.key, record)
+                rows.append(cells)
+                passed &= good
+    return rows, passed
+
+
+def show(rows: list[list[str]], markdown: bool) -> str:
+    every = [COLUMNS, *rows]
+    widths = [max(len(r[i]) for r in every) for i in range(len(COLUMNS))]
+    left, between, right = ("| ", " | ", " |") if markdown else ("", "  ", "")
+    lines = [left + between.join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + right for r in every]
+    if markdown:
+        lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the table of bench records")
+    parser.add_argument("--records", type=Path, default=Path(__file__).resolve().parent / "records" / "cpu.ndjson")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--strict", action="store_true")
+    args = parser.parse_args()
+    lines = records.read(args.records)
+    rows, passed = table(lines)
+    print(show(rows, args.markdown))
+    for cpu in sorted({r["machine"]["cpu"] for r in lines if "machine" in r}):
+        print(f"\nmachine: {cpu}")
+    return 1 if args.strict and not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

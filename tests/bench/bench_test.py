@@ -1,0 +1,182 @@
+"""bench/: statistics, records, goals, the table, and a whole run against scripted programs."""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+
+import compare  # noqa: E402
+from lib import cpu, machine, records  # noqa: E402
+from lib.goals import SUBJECTS, Goal, Subject  # noqa: E402
+
+PLAIN = dict(
+    kind="decode", command="bench/run cpu", commit="abc", machine=dict(cpu="Toy", cores=2), idle=dict(load=0.1, ok=True),
+    model=dict(repo="SmolLM2-135M Q4_1"), shape=dict(B=1, T=1, S=256), threads=2, n=5, median=300.0, p10=297.0, p90=303.0,
+    unit="tok/s", share_of_roof=0.9, ids_equal=True, kl=None, baseline=dict(name="llama.cpp", version="1", median=100.0),
+    ratio=3.0, extra=dict(subject="smollm2", workload="decode", peer="llama.cpp", unstable=False),
+)  # fmt: skip
+
+
+def test_statistics():
+    values = [10.0, 12.0, 11.0, 14.0, 13.0]
+    assert records.summary(values) == dict(median=12.0, p10=10.4, p90=13.6)
+    assert records.spread(values) == pytest.approx(3.2 / 12)
+    assert records.spread([5.0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(ids_equal=None), "ids_equal or kl"),
+        (dict(median=None), "median"),
+        (dict(baseline=None), "baseline"),
+        (dict(ratio=None), "baseline"),
+        (dict(extra=dict(unstable=True)), "steady"),
+    ],
+)
+def test_the_writer_refuses_records_that_prove_nothing(tmp_path, change, message):
+    with pytest.raises(records.Refused, match=message):
+        records.append(tmp_path / "r.ndjson", {**PLAIN, **change})
+    assert not (tmp_path / "r.ndjson").exists()
+
+
+def test_records_survive_a_torn_line(tmp_path):
+    path = tmp_path / "r.ndjson"
+    records.append(path, PLAIN)
+    path.write_bytes(path.read_bytes() + b'{"schema":1,"me')
+    records.append(path, {**PLAIN, "median": 301.0})
+    assert [r["median"] for r in records.read(path)] == [300.0, 301.0]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "share", "verdict"),
+    [(3.1, 0.93, "goal"), (3.1, 0.9, "floor"), (1.9, 0.99, "below"), (2.0, 0.84, "below"), (None, 0.9, "not measured")],
+)
+def test_verdicts(ratio, share, verdict):
+    assert Goal(2, 3, 0.85, 0.92).verdict(ratio, share) == verdict
+
+
+def test_a_goal_without_a_multiple_looks_at_the_read_rate_alone():
+    assert Goal(None, None, 0.9, 0.95).verdict(None, 0.96) == "goal"
+    assert Goal(3, 4).verdict(4.5, None) == "goal"
+
+
+def test_the_table_takes_the_newest_record_and_marks_busy_machines():
+    older, newer = {**PLAIN, "schema": 1, "ratio": 1.0}, {**PLAIN, "schema": 1}
+    rows, passed = compare.table([older, newer])
+    first = next(r for r in rows if r[1] == "decode")
+    assert first[:2] == ["SmolLM2-135M Q4_1", "decode"] and first[5] == "3.00" and first[8] == "floor"
+    assert not passed, "the other rows are not measured"
+    busy, _ = compare.table([{**newer, "idle": dict(ok=False)}])
+    assert next(r for r in busy if r[1] == "decode")[8] == "floor (not idle)"
+    assert len(rows) == 3 * len(SUBJECTS)
+    assert compare.show(rows, markdown=True).startswith("| model ")
+
+
+HEARTH = """#!{python}
+import json, sys
+flags = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+if sys.argv[1] == "bench":
+    fast = 2.0 if flags["--numerics"] == "fast" else 1.0
+    series = lambda v: dict(median=v, p10=v, p90=v, runs=[v])
+    prefill = int(flags["--prompt"]) > 0
+    print(json.dumps(dict(prefill_tps=series(900.0 * fast if prefill else 0), decode_tps=series(0 if prefill else 200.0),
+                          streamed_bytes_per_token=100_000_000, load_ms=12.0, peak_rss_bytes=2**27)))
+elif sys.argv[1] == "generate":
+    print(json.dumps(dict(ids=[1, 2, 3])))
+elif sys.argv[1] == "probe":
+    print(json.dumps(dict(read=[dict(gbps=25.0)])))
+"""
+PEER = """
+import json, sys
+print(json.dumps(dict(ready=True, name="llama.cpp", version="scripted", build="none")), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    assert len(request["ids"]) == (512 if request["do"] == "prefill" else 128)
+    print("a line of the library's own\\n" + json.dumps(dict(tps=300.0 if request["do"] == "prefill" else 80.0)), flush=True)
+"""
+
+
+@pytest.fixture
+def scripted(tmp_path, monkeypatch):
+    """Options for a run of a scripted hearth and a scripted peer on a file of four bytes."""
+    binary = tmp_path / "hearth"
+    binary.write_text(HEARTH.replace("{python}", sys.executable))
+    binary.chmod(binary.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "toy.gguf").write_bytes(b"GGUF")
+    (tmp_path / "peer.py").write_text(PEER)
+    venv = tmp_path / "venv" / "bin"
+    venv.mkdir(parents=True)
+    (venv / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("HEARTH_BENCH_VENV", str(tmp_path / "venv"))
+    monkeypatch.setattr(cpu.peers, "install", lambda _: None)
+    monkeypatch.setitem(cpu.peers.PROGRAMS, "llama.cpp", tmp_path / "peer.py")
+    monkeypatch.setattr(cpu.machine, "preflight", lambda _: dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0]))
+    options = cpu.Options(
+        binary=binary, models=[], folder=tmp_path / "models", threads=2, rounds=5, peer_names=["llama.cpp"], prompt=512,
+        depth=128, tokens=128, out=tmp_path / "cpu.ndjson", wait_s=0,
+    )  # fmt: skip
+    sha = cpu.sha256((tmp_path / "models" / "toy.gguf").resolve())
+    return options, Subject("smollm2", "SmolLM2-135M Q4_1", sha, SUBJECTS[0].goals)
+
+
+def test_a_run_writes_one_record_for_each_workload(scripted):
+    options, subject = scripted
+    cpu.run_subject(options, subject)
+    decode, prefill, fast = records.read(options.out)
+    assert (decode["median"], decode["ratio"], decode["n"]) == (200.0, 2.5, 5)
+    assert decode["gbps"] == pytest.approx(20.0) and decode["share_of_roof"] == pytest.approx(0.8)
+    assert (prefill["ratio"], fast["ratio"]) == (3.0, 6.0)
+    assert fast["levers"] == dict(numerics="fast") and decode["ids_equal"] is True
+    assert str(options.folder) not in options.out.read_text(), "records name no path of this machine"
+
+
+def test_a_peer_that_does_not_load_leaves_a_record_without_a_ratio(scripted, tmp_path):
+    options, subject = scripted
+    (tmp_path / "peer.py").write_text("raise SystemExit(3)\n")
+    cpu.run_subject(options, subject)
+    for record in records.read(options.out):
+        assert record["baseline"] is None and record["ratio"] is None
+        assert "exit code 3" in record["extra"]["error"]
+
+
+def test_another_file_is_refused(scripted):
+    options, subject = scripted
+    (options.folder / "toy.gguf").write_bytes(b"GGUG")
+    cpu.sha256.cache_clear()
+    with pytest.raises(cpu.BenchError, match="SHA-256"):
+        cpu.run_subject(options, subject)
+
+
+def test_unsteady_series_get_more_rounds(scripted, monkeypatch):
+    options, _ = scripted
+    speeds = iter([100.0, 100.0, 110.0, 100.0, 108.0, 100.0, 101.0, 102.0])
+    monkeypatch.setattr(cpu, "measure_ours", lambda *_: (next(speeds), {}))
+    run = cpu.interleave(options, pathlib.Path("x"), cpu.WORKLOADS[0], None)
+    assert len(run["ours"]) == 7
+
+
+def test_foreign_share_counts_what_others_used():
+    class Times:
+        def __init__(self, busy, own, total):
+            self.busy, self.stolen, self.own, self.total = busy, 0, own, total
+
+    assert machine.foreign_share(Times(0, 0, 0), Times(100, 60, 200)) == pytest.approx(0.2)
+
+
+def test_usage_errors_are_exit_code_2():
+    env = {**os.environ, "HEARTH_BIN": "none"}
+    done = subprocess.run([ROOT / "bench" / "run", "cpu", "--peers", "nobody"], capture_output=True, text=True, env=env)
+    assert done.returncode == 2 and "nobody" in done.stderr
+    done = subprocess.run([ROOT / "bench" / "run", "cpu"], capture_output=True, text=True, env=env)
+    assert done.returncode == 1 and "none" in done.stderr
+    done = subprocess.run([ROOT / "bench" / "compare.py"], capture_output=True, text=True)
+    assert done.returncode == 0 and "floor / goal" in done.stdout
