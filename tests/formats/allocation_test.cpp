@@ -92,8 +92,8 @@ TEST(Allocation, json_of_many_small_things_R03) {
   for (const char* unit : {"0,", "[],", "{},", "[0],", "\"\",", "{\"a\":0},", "[[[[0]]]],", "[[[[[[[[]]]]]]]],"}) {
     expect_bounded("{\"x\":[" + repeated(bytes, unit) + "0]}", test::read_config, unit);
     expect_bounded("[" + repeated(bytes, unit) + "0]", test::read_config, unit);
-    expect_bounded("{\"x\":[" + repeated(3u << 20, unit) + "0]}", test::read_index, unit);
-    expect_bounded(test::safetensors("{\"x\":[" + repeated(2u << 20, unit) + "0]}", 0), test::read_safetensors, unit);
+    expect_bounded("{\"x\":[" + repeated(1u << 20, unit) + "0]}", test::read_index, unit);
+    expect_bounded(test::safetensors("{\"x\":[" + repeated(1u << 20, unit) + "0]}", 0), test::read_safetensors, unit);
   }
   std::string members = "{";
   for (int i = 0; i < 80'000; ++i) members += fmt::format("\"{}\":0,", i);
