@@ -102,7 +102,8 @@ struct LinearCall {
 int64_t linear_scratch_bytes(int64_t M_max, int64_t K);
 
 // This member's share of the product; the members' shares are disjoint and cover y [M, N]. Which rows of W and x fall
-// to a member is a pure function of (N, M, members) (linear/heuristics.h). No barrier inside: the caller puts one after.
+// to a member is a pure function of (N, M, members) (linear/heuristics.h). No barrier inside: the caller puts one
+// after.
 void linear(const LinearCall& call, int member, int members) noexcept;
 
 }  // namespace hearth::cpu

@@ -39,9 +39,7 @@ struct S16 {
     add_pairs(s.a, w.odd.a, odd);
     add_pairs(s.b, w.odd.b, odd);
   }
-  static HEARTH_INLINE Ints total(const Sum& s, int32_t init) {
-    return add(s, fill_ints(static_cast<uint32_t>(init)));
-  }
+  static HEARTH_INLINE Ints total(const Sum& s, int32_t init) { return add(s, fill_ints(static_cast<uint32_t>(init))); }
   static HEARTH_INLINE void store(uint8_t* p, const Pairs& w) {
     store_ints(p, w.even);
     store_ints(p + 64, w.odd);
@@ -50,7 +48,9 @@ struct S16 {
 
 // Quads that an int16 lane holds: 2 * (2^bits - 1) * 127 each.
 template <int kBits>
-constexpr int kQuadsNarrow = kBits <= 4 ? 8 : kBits == 5 ? 4 : 2;
+constexpr int kQuadsNarrow = kBits <= 4   ? 8
+                             : kBits == 5 ? 4
+                                          : 2;
 
 template <int kWidth>
 struct S8 {
@@ -102,21 +102,23 @@ HEARTH_INLINE void store_quad(uint8_t* p, const W& w) {
   Mode::store(p, w);
 }
 
-// One set of a tile. 12 sums, two registers of weights, one of x and one product: the 16 registers.
-template <class Mode, int kBits, int kTokens>
+constexpr int kPanelTokens = kTileTokens;
+
+// One set of a tile, of pairs (kNarrow 0) or of bytes widened every kNarrow quads. 12 sums, two registers of weights,
+// one of x and one product: the 16 registers.
+template <bool kGroupScale, int kNarrow, int kTokens>
 __attribute__((noinline)) void tile(const TileCall& call, int set) {
   const int64_t folds = call.folds, quads = call.quads, ldx = call.ldx, ld_total = call.ld_total;
-  const uint8_t* panel = call.panel + set * folds * quads * Mode::kQuadBytes;
+  const uint8_t* panel = call.panel + set * folds * quads * (kNarrow ? 64 : 128);
   const float* fold = call.fold + set * 32;
   const std::byte* x = call.x;
   const Constants c = call.c;
   const bool has_bias = call.has_bias, has_zero = call.has_zero;
   float* total = call.total + set * kSetRows;
-  constexpr int kNarrow = Mode::kBytes ? kQuadsNarrow<kBits> : 0;
   for (int64_t f = 0; f < folds; ++f, fold += kTileSets * 32) {
     __m256i sum[kTokens][2];
     const auto tokens = [](auto&& g) __attribute__((always_inline)) { each<0, kTokens>(g); };
-    if constexpr (!Mode::kBytes) {
+    if constexpr (kNarrow == 0) {
       tokens([&]<int t>() __attribute__((always_inline)) {
         sum[t][0] = sum[t][1] = has_zero ? _mm256_set1_epi32(c.init[t * c.ld + f]) : _mm256_setzero_si256();
       });
@@ -162,7 +164,7 @@ __attribute__((noinline)) void tile(const TileCall& call, int set) {
     tokens([&]<int t>() __attribute__((always_inline)) {
       float* out = total + t * ld_total;
       Floats scale = load_floats(fold);
-      if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[t * c.ld + f]));
+      if constexpr (kGroupScale) scale = mul(scale, fill_floats(c.sx[t * c.ld + f]));
       Floats v = fma(scale, to_floats({sum[t][0], sum[t][1]}), load_floats(out));
       if (has_bias) v = fma(load_floats(fold + 16), fill_floats(c.X[t * c.ld + f]), v);
       store_floats(out, v);
@@ -174,7 +176,8 @@ template <class Mode, int kBits, int kTokens = kTileTokens>
 void tiles(const TileCall& call, int tokens, int sets) {
   if constexpr (kTokens > 1)
     if (tokens < kTokens) return tiles<Mode, kBits, kTokens - 1>(call, tokens, sets);
-  for (int set = 0; set < sets; ++set) tile<Mode, kBits, kTokens>(call, set);
+  constexpr int kNarrow = Mode::kBytes ? kQuadsNarrow<kBits> : 0;
+  for (int set = 0; set < sets; ++set) tile<Mode::kGroupScale, kNarrow, kTokens>(call, set);
 }
 
 // Activations k .. k + 15 to their row's data (cpu/linear/act.h).

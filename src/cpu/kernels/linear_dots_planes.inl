@@ -32,8 +32,7 @@ struct S16 {
   }
 };
 
-template <int>
-struct S8 {
+struct S8Planes {
   static constexpr bool kGroupScale = true;
   static constexpr int kPlanes = 1, kQuadX = 4, kQuadBytes = 64;
   using Sum = Ints;
@@ -47,10 +46,11 @@ struct S8 {
   static HEARTH_INLINE void dot(Sum& s, const Ints& w, const std::byte* x, int64_t) {
     dot_bytes(s, w, dword_at(x));
   }
-  static HEARTH_INLINE Ints total(const Sum& s, int32_t init) {
-    return add(s, fill_ints(static_cast<uint32_t>(init)));
-  }
+  static HEARTH_INLINE Ints total(const Sum& s, int32_t init) { return add(s, fill_ints(static_cast<uint32_t>(init))); }
 };
+
+template <int>
+using S8 = S8Planes;
 
 // The panel is [quad][set].
 template <class Mode>
@@ -89,9 +89,8 @@ __attribute__((noinline)) void tile(const TileCall& call) {
         const uint8_t* w = panel + q * kSets * 64;
         Ints weights[kSets];
         each<0, kSets>([&]<int s>() __attribute__((always_inline)) { weights[s] = load_ints(w + s * 64); });
-        cells([&]<int t, int s>() __attribute__((always_inline)) {
-          dot_bytes(sum[t][s], weights[s], dword_at(at + t * ldx));
-        });
+        cells([&]<int t, int s>()
+                  __attribute__((always_inline)) { dot_bytes(sum[t][s], weights[s], dword_at(at + t * ldx)); });
       }
     };
     const auto constant = [&](int t) __attribute__((always_inline)) {
@@ -100,9 +99,8 @@ __attribute__((noinline)) void tile(const TileCall& call) {
     if constexpr (Mode::kPlanes == 2) {
       cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(0); });
       run(x);
-      cells([&]<int t, int s>() __attribute__((always_inline)) {
-        sum[t][s] = add(shift<-8>(sum[t][s]), fill_ints(constant(t)));
-      });
+      cells([&]<int t, int s>()
+                __attribute__((always_inline)) { sum[t][s] = add(shift<-8>(sum[t][s]), fill_ints(constant(t))); });
       run(x + call.plane);
     } else {
       cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(constant(t)); });
@@ -120,14 +118,6 @@ __attribute__((noinline)) void tile(const TileCall& call) {
     panel += quads * kSets * 64;
     x += quads * 4;
   }
-}
-
-template <class Mode, int, int kTokens = kTileTokens>
-void tiles(const TileCall& call, int tokens, int sets) {
-  if constexpr (kTokens > 1)
-    if (tokens < kTokens) return tiles<Mode, 0, kTokens - 1>(call, tokens, sets);
-  if (sets == kTileSets) tile<Mode, kTokens, kTileSets>(call);
-  else tile<Mode, kTokens, 2>(call);
 }
 
 // Activations k .. k + 15 to their row's data (cpu/linear/act.h): v = 256 hi + lo with lo in -128 .. 127.

@@ -111,9 +111,8 @@ __attribute__((noinline)) void tile_f32(const float* panel, int64_t stride, int6
   for (int64_t k = 0; k < depth; ++k, panel += stride) {
     Floats w[kSets];
     each<0, kSets>([&]<int s>() __attribute__((always_inline)) { w[s] = load_floats(panel + s * 16); });
-    cells([&]<int t, int s>() __attribute__((always_inline)) {
-      fma_in_place(sum[t][s], w[s], fill_floats(x[t * ldx + k]));
-    });
+    cells([&]<int t, int s>()
+              __attribute__((always_inline)) { fma_in_place(sum[t][s], w[s], fill_floats(x[t * ldx + k])); });
   }
   cells([&]<int t, int s>() __attribute__((always_inline)) { pin(sum[t][s]); });
   cells([&]<int t, int s>() __attribute__((always_inline)) { store_floats(total + t * ld_total + s * 16, sum[t][s]); });
@@ -129,8 +128,7 @@ void tiles_f32(int tokens, const float* panel, int sets, int64_t depth, const fl
   int s = 0;
   for (; s + kMany <= sets; s += kMany)
     tile_f32<kTokens, kMany>(panel + s * 16, columns, depth, x, ldx, total + s * 16, columns);
-  for (; s < sets; s += kFew)
-    tile_f32<kTokens, kFew>(panel + s * 16, columns, depth, x, ldx, total + s * 16, columns);
+  for (; s < sets; s += kFew) tile_f32<kTokens, kFew>(panel + s * 16, columns, depth, x, ldx, total + s * 16, columns);
 }
 
 inline void panels_f32(const Share& a, const Scratch& s, int64_t m, int64_t rows) {

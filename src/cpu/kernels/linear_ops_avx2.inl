@@ -88,7 +88,8 @@ HEARTH_INLINE void store_pairs(void* p, Ints v) {
 }
 HEARTH_INLINE void store_low_bytes(void* p, Ints v) {  // of values in -128 .. 127
   const __m256i h = narrow(v);
-  _mm_storeu_si128(static_cast<__m128i*>(p), _mm_packs_epi16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1)));
+  _mm_storeu_si128(static_cast<__m128i*>(p),
+                   _mm_packs_epi16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1)));
 }
 HEARTH_INLINE float largest(const float* x, int64_t K) {
   const __m256i bits = word(0x7fffffff);
@@ -106,7 +107,8 @@ HEARTH_INLINE float largest(const float* x, int64_t K) {
 
 HEARTH_INLINE void pin(Floats& v) { asm volatile("" : "+x"(v.a), "+x"(v.b)); }
 
-// The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets beside all those rows in the f32 core.
+// The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets
+// beside all those rows in the f32 core.
 constexpr int kDirectMax = 4, kTileTokens = 6, kTileSets = 2, kTileF32Sets = 1;
 HEARTH_INLINE void fma_in_place(Floats& acc, Floats x, Floats y) { acc = fma(x, y, acc); }
 

@@ -119,8 +119,8 @@ HEARTH_CALL inline float largest(const float* x, int64_t K) {
   return r;
 }
 
-
-// The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets beside all those rows in the f32 core.
+// The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets
+// beside all those rows in the f32 core.
 constexpr int kDirectMax = 1, kTileTokens = 2, kTileSets = 2, kTileF32Sets = 2;
 inline void fma_in_place(Floats& acc, const Floats& a, const Floats& b) { acc = fma(a, b, acc); }
 

@@ -1,5 +1,5 @@
 // Integer cores for many rows of x: chunks of K are unpacked once into a panel in L2 and met by all rows of a token
-// block, kTileTokens at a time. Totals of the block stay in scratch between chunks, so the folds run in the same order
+// block, kPanelTokens at a time. Totals of the block stay in scratch between chunks, so the folds run in the same order
 // as in linear_direct.inl: the same bits.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
@@ -88,7 +88,7 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
       const int64_t k_end = least(k + kChunk, a.K);
       for (int i = 0; i < sets / 2; ++i)
         unpack<Mode, kBits, kHalf>(a, a.blocks + (b + i) * block_bytes, k, k_end, 2 * i, sets, s);
-      for (int64_t t = 0; t < rows; t += kTileTokens) {
+      for (int64_t t = 0; t < rows; t += kPanelTokens) {
         const int64_t skip = t * c.ld + k / width;
         const TileCall call{.panel = s.panel,
                             .fold = s.fold,
@@ -102,7 +102,7 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
                             .has_zero = has_zero,
                             .total = s.total + t * columns,
                             .ld_total = columns};
-        tiles<Mode, kBits>(call, static_cast<int>(least(kTileTokens, rows - t)), sets);
+        tiles<Mode, kBits>(call, static_cast<int>(least(kPanelTokens, rows - t)), sets);
       }
     }
     for (int64_t t = 0; t < rows; ++t)
@@ -112,17 +112,20 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
   }
 }
 
+// All rows of a share, a token block after the other.
 template <class Mode, int kBits, bool kHalf>
-void integer_share(const Share& a) {
-  const Scratch s = scratch_of(a);
-  const int64_t group = a.shape.group, width = Mode::kGroupScale ? least(group, kUnit) : group;
-  const int64_t rows = a.m_end - a.m_begin;
-  if (rows <= kDirectRows) return direct<Mode, kBits, kHalf>(a, make_constants(a, s, a.m_begin, rows, width));
-  const int64_t token_blocks = (rows + kTokenBlock - 1) / kTokenBlock;
+void panel_share(const Share& a, const Scratch& s, int64_t width) {
+  const int64_t rows = a.m_end - a.m_begin, token_blocks = (rows + kTokenBlock - 1) / kTokenBlock;
   for (int64_t i = 0; i < token_blocks; ++i) {
     const int64_t m = a.m_begin + rows * i / token_blocks, end = a.m_begin + rows * (i + 1) / token_blocks;
     panels<Mode, kBits, kHalf>(a, s, m, end - m, width, make_constants(a, s, m, end - m, width));
   }
+}
+
+// Values of K that a fold sums.
+template <class Mode>
+HEARTH_INLINE int64_t fold_width(const Shape& shape) {
+  return Mode::kGroupScale ? least(shape.group, kUnit) : shape.group;
 }
 
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

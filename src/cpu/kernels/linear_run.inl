@@ -1,6 +1,14 @@
 // A share of a product to the kernel of its core and format.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
+template <class Mode, int kBits, bool kHalf>
+void integer_share(const Share& a) {
+  const Scratch s = scratch_of(a);
+  const int64_t rows = a.m_end - a.m_begin, width = fold_width<Mode>(a.shape);
+  if (rows > kDirectRows) return panel_share<Mode, kBits, kHalf>(a, s, width);
+  direct<Mode, kBits, kHalf>(a, make_constants(a, s, a.m_begin, rows, width));
+}
+
 template <template <int> class Mode>
 void integer_core(const Share& a) {
   const bool half = a.shape.group < kUnit;

@@ -1,0 +1,22 @@
+// How a product is shared out: pure functions, so that a plan can be reasoned about without running it.
+#pragma once
+#include <cstdint>
+
+namespace hearth::cpu {
+
+// Members as a grid: `row_parts` of the rows of W times `token_parts` of the rows of x.
+struct LinearSplit {
+  int row_parts, token_parts;
+};
+
+// row_parts * token_parts = members. Up to kDirectRows rows of x only W is split (every weight is read once); beyond,
+// the grid with the least work of the busiest member, weights unpacked by each token part counted in.
+LinearSplit split_linear(int64_t N, int64_t M, int members);
+
+struct LinearPart {
+  int64_t block_begin, block_end;  // blocks of 32 rows of W
+  int64_t m_begin, m_end;
+};
+LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member);
+
+}  // namespace hearth::cpu

@@ -1,0 +1,27 @@
+// The matrix kernels for avx2.
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "cpu/linear/share.h"
+#include "cpu/target.h"
+
+#define HEARTH_ISA avx2
+HEARTH_TARGET("avx2,fma,f16c")
+#include "cpu/kernels/linear_ops_avx2.inl"
+
+#include "cpu/kernels/linear_direct.inl"
+#include "cpu/kernels/linear_dots_pairs.inl"
+#include "cpu/kernels/linear_f32.inl"
+#include "cpu/kernels/linear_panel.inl"
+#include "cpu/kernels/linear_quads.inl"
+#include "cpu/kernels/linear_quantize.inl"
+#include "cpu/kernels/linear_run.inl"
+HEARTH_TARGET_END
+
+namespace hearth::cpu {
+
+const LinearKernels kLinearAvx2 = {avx2::matrix::quantize_s16, avx2::matrix::quantize_s8, avx2::matrix::run,
+                                   avx2::matrix::kPairs};
+
+}  // namespace hearth::cpu

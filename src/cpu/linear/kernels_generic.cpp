@@ -1,0 +1,24 @@
+// The matrix kernels for generic.
+#include <cstdint>
+
+#include "cpu/linear/share.h"
+#include "cpu/target.h"
+
+#define HEARTH_ISA generic
+#include "cpu/kernels/linear_ops_generic.inl"
+
+#include "cpu/kernels/linear_direct.inl"
+#include "cpu/kernels/linear_dots_planes.inl"
+#include "cpu/kernels/linear_f32.inl"
+#include "cpu/kernels/linear_panel.inl"
+#include "cpu/kernels/linear_quads.inl"
+#include "cpu/kernels/linear_quantize.inl"
+#include "cpu/kernels/linear_run.inl"
+#include "cpu/kernels/linear_tiles_planes.inl"
+
+namespace hearth::cpu {
+
+const LinearKernels kLinearGeneric = {generic::matrix::quantize_s16, generic::matrix::quantize_s8, generic::matrix::run,
+                                      generic::matrix::kPairs};
+
+}  // namespace hearth::cpu

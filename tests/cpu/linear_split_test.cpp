@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/error.h"
+#include "cpu/isa.h"
+#include "cpu/linear/heuristics.h"
+#include "cpu/linear/layout.h"
+
+namespace hearth::cpu {
+namespace {
+
+TEST(LinearSplit, parts_cover_every_output_once) {
+  for (const int64_t N : {1, 32, 33, 192, 576, 1000})
+    for (const int64_t M : {1, 8, 9, 17, 100, 512})
+      for (int members = 1; members <= 9; ++members) {
+        std::vector<int> seen(static_cast<size_t>(blocks_of(N) * M));
+        const LinearSplit split = split_linear(N, M, members);
+        ASSERT_EQ(split.row_parts * split.token_parts, members);
+        for (int member = 0; member < members; ++member) {
+          const LinearPart p = part_of(N, M, split, member);
+          for (int64_t b = p.block_begin; b < p.block_end; ++b)
+            for (int64_t m = p.m_begin; m < p.m_end; ++m) ++seen[static_cast<size_t>(b * M + m)];
+        }
+        for (const int count : seen) ASSERT_EQ(count, 1) << N << " " << M << " " << members;
+      }
+}
+
+TEST(LinearSplit, few_rows_of_x_split_W_alone) {
+  for (int members = 1; members <= 8; ++members) EXPECT_EQ(split_linear(4096, 8, members).row_parts, members);
+}
+
+TEST(LinearSplit, narrow_matrices_split_tokens) {
+  EXPECT_GT(split_linear(64, 512, 8).token_parts, 1);  // two blocks cannot feed eight members
+  EXPECT_EQ(split_linear(4096, 512, 2).row_parts, 2);  // nothing is unpacked twice
+}
+
+TEST(Isa, names_are_checked) {
+  EXPECT_EQ(isa_named("generic"), Isa::generic);
+  EXPECT_THROW(isa_named("sse"), Error);
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::amx}) {
+    if (available(isa)) EXPECT_EQ(isa_named(name_of(isa)), isa);
+    else EXPECT_THROW(isa_named(name_of(isa)), Error);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::cpu
