@@ -18,38 +18,41 @@ std::vector<Core> cores_of(const PackedFormat& format) {
   return plain ? std::vector{Core::f32} : std::vector{Core::f32, Core::s16, Core::s8};
 }
 
-// Scale of x that a core works with, by its definition.
-double scale_of(Core core, const float* x, int64_t K, int64_t k) {
-  const int64_t begin = core == Core::s16 ? 0 : k / 32 * 32, end = core == Core::s16 ? K : begin + 32;
-  double top = 0;
-  for (int64_t i = begin; i < end; ++i) top = std::max(top, std::fabs(double{x[i]}));
-  return std::max(top / (core == Core::s16 ? 32512 : 127), 0x1p-100);
+// The scale of x that a core works with, an element, by its definition.
+std::vector<double> scales_of(Core core, const float* x, size_t K) {
+  const size_t width = core == Core::s8 ? 32 : K;
+  std::vector<double> scales(K);
+  for (size_t begin = 0; begin < K; begin += width) {
+    double top = 0;
+    for (size_t i = begin; i < begin + width; ++i) top = std::max(top, std::fabs(double{x[i]}));
+    const double sx = std::max(top / (core == Core::s8 ? 127 : 32512), 0x1p-100);
+    for (size_t i = begin; i < begin + width; ++i) scales[i] = sx;
+  }
+  return scales;
 }
 
 struct Reference {
   double y, bound;
 };
 
-// sum x w in fp64, and the bound: rounding of x, |dx| <= sx / 2 (plus two fp32 roundings of x / sx), times |w|; and one
-// rounding 2^-24 for every fp32 operation of the fold on sums that never exceed sum (|s (q - zero)| + |b|) |x|. That is
-// at most 3 sum |w| |x| + 4 max|b|..., so it is taken from |s| q and |b| themselves where the format has both.
-Reference reference(Core core, const std::vector<double>& w, const std::vector<double>& size, const float* x) {
-  const int64_t K = static_cast<int64_t>(w.size());
+// sum x w in fp64, and the bound: |dx| <= sx / 2 (and two fp32 roundings of x / sx) times |w|; then for every fp32
+// operation of the fold one rounding, 2^-24 of sums that never exceed sum `size` |x|, or half a denormal.
+Reference reference(Core core, const std::vector<double>& w, const std::vector<double>& size, const float* x,
+                    const std::vector<double>& scales) {
   constexpr double eps = 0x1p-24;
   double y = 0, rounding = 0, magnitude = 0;
-  for (int64_t k = 0; k < K; ++k) {
-    const size_t i = static_cast<size_t>(k);
-    y += w[i] * x[k];
+  for (size_t k = 0; k < w.size(); ++k) {
+    y += w[k] * x[k];
     double seen = std::fabs(double{x[k]});
     if (core != Core::f32) {
-      const double sx = scale_of(core, x, K, k), dx = sx * 0.5 + 4 * eps * seen;
-      rounding += std::fabs(w[i]) * dx;
+      const double dx = scales[k] * 0.5 + 4 * eps * seen;
+      rounding += std::fabs(w[k]) * dx;
       seen += dx;
     }
-    magnitude += size[i] * seen;
+    magnitude += size[k] * seen;
   }
-  const double operations = core == Core::f32 ? static_cast<double>(K) : static_cast<double>(K) / 16 * 4 + 4;
-  return {y, rounding + operations * eps * 1.01 * magnitude + 1e-300};
+  const double K = static_cast<double>(w.size()), operations = core == Core::f32 ? K : K / 16 * 4 + 4;
+  return {y, rounding + operations * (eps * 1.01 * magnitude + 0x1p-150)};
 }
 
 // |s (q - zero)| + |b| an element: what the fold adds up before cancellation.
@@ -73,12 +76,14 @@ void check(const Weights& weights, const std::vector<float>& x, int64_t M, const
            const std::string& where) {
   const PackedTensor t = weights.view();
   const size_t N = static_cast<size_t>(t.N), K = static_cast<size_t>(t.K);
+  std::vector<std::vector<double>> scales;
+  for (size_t m = 0; m < static_cast<size_t>(M); ++m) scales.push_back(scales_of(core, &x[m * K], K));
   for (size_t n = 0; n < N; ++n) {
     std::vector<float> row(K);
     decode_row(t, static_cast<int64_t>(n), row);
     const std::vector<double> w(row.begin(), row.end()), size = element_sizes(t, static_cast<int64_t>(n), w);
     for (size_t m = 0; m < static_cast<size_t>(M); ++m) {
-      const Reference r = reference(core, w, size, &x[m * K]);
+      const Reference r = reference(core, w, size, &x[m * K], scales[m]);
       ASSERT_LE(std::fabs(y[m * N + n] - r.y), r.bound)
           << where << " [" << m << ", " << n << "] is " << y[m * N + n] << ", should be " << r.y;
     }

@@ -80,7 +80,6 @@ TEST(LinearMatrix, broken_bytes_are_refused) {
   EXPECT_EQ(kind_of(16), ErrorKind::corrupt_file);
   EXPECT_EQ(kind_of(m.bytes().size() - 4, 4), ErrorKind::invalid_argument);
   for (size_t i = 0; i < 48; ++i) {  // every byte of the head counts
-    if (i == 15) continue;           // unused
     reset();
     copy.data()[i] ^= std::byte{0x55};
     EXPECT_EQ(kind_of(m.bytes().size()), ErrorKind::corrupt_file) << "byte " << i;

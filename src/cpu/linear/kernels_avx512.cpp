@@ -1,4 +1,4 @@
-// The matrix kernels for avx512.
+// The matrix kernels for AVX-512 with VNNI.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -8,21 +8,24 @@
 
 #define HEARTH_ISA avx512
 HEARTH_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")
+// clang-format off: each builds on those before it
 #include "cpu/kernels/linear_ops_avx512.inl"
-
-#include "cpu/kernels/linear_direct.inl"
-#include "cpu/kernels/linear_dots_planes.inl"
-#include "cpu/kernels/linear_f32.inl"
-#include "cpu/kernels/linear_panel.inl"
 #include "cpu/kernels/linear_quads.inl"
+#include "cpu/kernels/linear_dots_planes.inl"
+#include "cpu/kernels/linear_tiles_planes.inl"
+#include "cpu/kernels/linear_direct.inl"
+#include "cpu/kernels/linear_panel.inl"
+#include "cpu/kernels/linear_f32.inl"
 #include "cpu/kernels/linear_quantize.inl"
 #include "cpu/kernels/linear_run.inl"
-#include "cpu/kernels/linear_tiles_planes.inl"
+// clang-format on
 HEARTH_TARGET_END
 
 namespace hearth::cpu {
 
-const LinearKernels kLinearAvx512 = {avx512::matrix::quantize_s16, avx512::matrix::quantize_s8, avx512::matrix::run,
-                                     avx512::matrix::kPairs};
+const LinearKernels kLinearAvx512 = {.quantize_s16 = avx512::matrix::quantize_s16,
+                                     .quantize_s8 = avx512::matrix::quantize_s8,
+                                     .run = avx512::matrix::run,
+                                     .pairs = avx512::matrix::kPairs};
 
 }  // namespace hearth::cpu

@@ -72,8 +72,8 @@ constexpr int64_t kHeaderBytes = 128;
 struct Header {
   char magic[8];
   uint32_t version;
-  uint8_t codec, bits, scale_type, unused;
-  int32_t group;
+  uint8_t codec, bits, scale_type, zero;
+  int32_t group, zeros;
   int64_t N, K, bytes;
 };
 static_assert(sizeof(Header) <= kHeaderBytes);

@@ -153,7 +153,7 @@ Matrix Matrix::view(std::span<const std::byte> bytes, std::shared_ptr<const void
     fail(ErrorKind::corrupt_file, "packed weights: no head of version {}", kVersion);
   const PackedFormat format = format_in(h);
   constexpr int64_t kExtentMax = int64_t{1} << 31;
-  if (!known(format) || h.N <= 0 || h.K <= 0 || h.N > kExtentMax || h.K > kExtentMax ||
+  if (!known(format) || h.zero != 0 || h.zeros != 0 || h.N <= 0 || h.K <= 0 || h.N > kExtentMax || h.K > kExtentMax ||
       h.K % values_per_block(format) != 0)
     fail(ErrorKind::corrupt_file, "packed weights: format {} with [{}, {}] cannot be", h.codec, h.N, h.K);
   const int64_t want = packed_bytes(format, h.N, h.K);
