@@ -10,7 +10,7 @@ if(MOLD)
 endif()
 
 # Designated initializers leave the rest at its defaults on purpose. -Wno-restrict: GCC 12 reports false overlaps in std::string concatenation (bug 105651).
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi -Wno-restrict
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                     -Wno-missing-field-initializers -ffp-contract=off)
 if(HEARTH_WERROR)
   add_compile_options(-Werror)
