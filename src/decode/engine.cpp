@@ -14,7 +14,7 @@ using graph::kPagePositions;
 Engine::Engine(std::unique_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
                const std::function<void(int64_t, int64_t)>& progress)
     : model_(std::move(model)), executor_(std::move(executor)), options_(options) {
-  const graph::Program program = model::forward(spec(), forward_options(*model_, options_));
+  graph::Program program = model::forward(spec(), forward_options(*model_, options_));
   const int64_t budget = options_.memory_budget > 0 ? options_.memory_budget : default_memory_budget();
   const int64_t fits = largest_context(*model_, options_, budget);
   context_ = options_.context > 0 ? options_.context : fits;
@@ -50,13 +50,14 @@ Engine::Engine(std::unique_ptr<model::Model> model, std::unique_ptr<graph::Execu
   tables_.resize(program.kv_groups.size());
 }
 
-void Engine::load_weights(const graph::Program& program, const std::function<void(int64_t, int64_t)>& progress) {
+void Engine::load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress) {
   const graph::ValueId table = program.ops.front().in.front();  // embed comes first
   int64_t total = 0, done = 0;
   for (const graph::ValueId id : program.weights) total += 4 * program.value(id).rows_fixed * program.value(id).cols;
   for (const graph::ValueId id : program.weights) {
-    const graph::ValueInfo& value = program.value(id);
+    graph::ValueInfo& value = program.values[static_cast<size_t>(id)];
     const PackedTensor tensor = model_->weights().get(value);
+    value.bytes = static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
     const bool is_table = id == table;
     const graph::LayoutHint hint = is_table && !spec().tied ? graph::LayoutHint::gather
                                    : is_table               ? graph::LayoutHint::matmul_and_gather

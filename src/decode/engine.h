@@ -69,7 +69,7 @@ class Engine {
   graph::Plan& plan_for(int64_t M) { return M <= options_.sequences_max ? *decode_ : *prefill_; }
 
  private:
-  void load_weights(const graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
+  void load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
   void check(std::span<const StepInput> inputs) const;
 
   std::unique_ptr<model::Model> model_;

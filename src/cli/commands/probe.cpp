@@ -2,6 +2,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/units.h"
+#include "cpu/isa.h"
 #include "probe/bench.h"
 #include "probe/cpu_probe.h"
 
