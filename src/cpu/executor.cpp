@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "cpu/batch_check.h"
+#include "cpu/pack_cache.h"
 #include "cpu/steps.h"
 
 namespace hearth::cpu {
@@ -18,6 +20,8 @@ class CpuExecutor final : public graph::Executor {
   explicit CpuExecutor(const CpuOptions& options)
       : options_(options), kernels_(kernel_table(options.isa)), team_(options.threads) {
     space_.members.resize(static_cast<size_t>(options.threads));
+    if (!options.pack_cache_dir.empty() && !options.pack_cache_key.empty())
+      cache_ = std::make_unique<PackCache>(options.pack_cache_dir, options.pack_cache_key);
   }
 
   graph::WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view name) override {
@@ -38,7 +42,7 @@ class CpuExecutor final : public graph::Executor {
         break;
       case LayoutHint::matmul:
       case LayoutHint::matmul_and_gather:
-        weight->matrix = Matrix::pack(w, &team_);
+        weight->matrix = packed(w, name);
         bytes_ += static_cast<int64_t>(weight->matrix.bytes().size());
         break;
     }
@@ -47,6 +51,7 @@ class CpuExecutor final : public graph::Executor {
   }
 
   std::unique_ptr<graph::Plan> prepare(const graph::Program& program, const graph::Limits& limits) override {
+    if (cache_) cache_->save();  // all weights are there by now
     auto plan = std::make_unique<CpuPlan>(program, limits, team_.size());
     space_.fit(*plan, options_.isa);
     bound_.reserve(std::max(bound_.capacity(), program.weights.size()));
@@ -97,6 +102,16 @@ class CpuExecutor final : public graph::Executor {
   std::span<const graph::OpTime> timing() const override { return times_; }
 
  private:
+  Matrix packed(const PackedTensor& w, std::string_view name) {
+    if (cache_)
+      if (std::optional<Matrix> kept = cache_->find(name, w)) return *kept;
+    const auto start = std::chrono::steady_clock::now();
+    Matrix matrix = Matrix::pack(w, &team_);
+    if (cache_)
+      cache_->add(name, matrix, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return matrix;
+  }
+
   // Handles -> weights, and that each weight was loaded in the layouts that its readers need.
   void bind(const CpuPlan& plan, const graph::Bindings& bindings) {
     const graph::Program& program = plan.program();
@@ -125,6 +140,7 @@ class CpuExecutor final : public graph::Executor {
   const KernelTable& kernels_;
   Team team_;
   Workspace space_;
+  std::unique_ptr<PackCache> cache_;
   std::vector<std::unique_ptr<Weight>> weights_;
   std::vector<const Weight*> bound_;  // of the run, as Program::weights
   int64_t bytes_ = 0;

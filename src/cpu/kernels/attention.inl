@@ -45,24 +45,23 @@ inline void product_rows(const float* a, int64_t lda, const float* b, int64_t ld
   for (; n < N; n += 16) product_tile<R, 1>(a, lda, b + n, ldb, c + n, ldc, K, add);
 }
 
+// The last rows, fewer than a register tile has.
+template <int R>
+inline void product_rest(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t rows,
+                         int64_t K, int64_t N, bool add) {
+  if constexpr (R > 0) {
+    if (rows == R) product_rows<R>(a, lda, b, ldb, c, ldc, K, N, add);
+    else product_rest<R - 1>(a, lda, b, ldb, c, ldc, rows, K, N, add);
+  }
+}
+
 // C [rows, N] (+)= A [rows, K] B [K, N]; N a multiple of 16.
 inline void product(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t rows,
                     int64_t K, int64_t N, bool add) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows)
     product_rows<kTileRows>(a + r * lda, lda, b, ldb, c + r * ldc, ldc, K, N, add);
-  a += r * lda;
-  c += r * ldc;
-  switch (rows - r) {
-    case 1: return product_rows<1>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 2: return product_rows<2>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 3: return product_rows<3>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 4: return product_rows<4>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 5: return product_rows<5>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 6: return product_rows<6>(a, lda, b, ldb, c, ldc, K, N, add);
-    case 7: return product_rows<7>(a, lda, b, ldb, c, ldc, K, N, add);
-    default: return;
-  }
+  product_rest<kTileRows - 1>(a + r * lda, lda, b, ldb, c + r * ldc, ldc, rows - r, K, N, add);
 }
 
 // Values d .. d + 15 of row j of a tile, fp32; lanes beyond Dh are zero. Quantized: s * q + b, two roundings.
@@ -89,9 +88,28 @@ HEARTH_INLINE Vec tile_values(const KvTile& tile, graph::KvFormat format, int64_
   return (format == graph::KvFormat::q8 ? load_u8(p + at) : load_u4(p + at / 2)) * s + b;
 }
 
-// out [Dh rounded up to 16][64]: rows of the tile as columns; rows from n on are zero.
+// As load_transposed, Dh a multiple of 32: pairs of bf16 are turned as words, then split, with half the shuffles.
+inline void load_transposed_bf16(const KvTile& tile, int64_t Dh, int64_t n, float* out) {
+  const IVec upper = ifill(static_cast<int32_t>(0xffff0000u));
+  for (int64_t j = 0; j < n; j += 16)
+    for (int64_t d = 0; d < Dh; d += 32) {
+      Vec r[16];
+      const std::byte* p = tile.data + 2 * (j * tile.stride + d);
+      for (int64_t i = 0; i < 16; ++i)
+        r[i] = j + i < n ? load(reinterpret_cast<const float*>(p + 2 * i * tile.stride)) : zero();
+      transpose(r);
+      for (int64_t i = 0; i < 16; ++i) {
+        float* to = out + (d + 2 * i) * 64 + j;
+        store(to, floats(shift_left<16>(bits(r[i]))));
+        store(to + 64, floats(bits(r[i]) & upper));
+      }
+    }
+}
+
+// out [Dh rounded up to 16][64]: rows of the tile as columns; those from n on are zero or left as they were.
 inline void load_transposed(const KvTile& tile, graph::KvFormat format, int64_t Dh, int64_t n, float* out) {
-  for (int64_t j = 0; j < 64; j += 16)
+  if (format == graph::KvFormat::bf16 && Dh % 32 == 0) return load_transposed_bf16(tile, Dh, n, out);
+  for (int64_t j = 0; j < n; j += 16)
     for (int64_t d = 0; d < Dh; d += 16) {
       Vec r[16];
       for (int64_t i = 0; i < 16; ++i) r[i] = j + i < n ? tile_values(tile, format, Dh, j + i, d) : zero();

@@ -15,6 +15,8 @@ struct Mask {
 };
 
 #define HEARTH_LANES for (int l = 0; l < 16; ++l)
+// For loops of library calls: sixteen copies of a call only cost.
+#define HEARTH_LANES_ROLLED _Pragma("GCC unroll 1") HEARTH_LANES
 
 inline Vec fill(float x) {
   Vec r;
@@ -58,12 +60,12 @@ inline Vec operator/(const Vec& a, const Vec& b) {
 }
 inline Vec fma(const Vec& a, const Vec& b, const Vec& c) {  // a * b + c, one rounding
   Vec r;
-  HEARTH_LANES r.f[l] = __builtin_fmaf(a.f[l], b.f[l], c.f[l]);
+  HEARTH_LANES_ROLLED r.f[l] = __builtin_fmaf(a.f[l], b.f[l], c.f[l]);
   return r;
 }
 inline Vec fnma(const Vec& a, const Vec& b, const Vec& c) {  // c - a * b, one rounding
   Vec r;
-  HEARTH_LANES r.f[l] = __builtin_fmaf(-a.f[l], b.f[l], c.f[l]);
+  HEARTH_LANES_ROLLED r.f[l] = __builtin_fmaf(-a.f[l], b.f[l], c.f[l]);
   return r;
 }
 inline Vec max(const Vec& a, const Vec& b) {
@@ -121,7 +123,7 @@ inline IVec shift_right(const IVec& a) {  // zeros come in
 }
 inline IVec nearest(const Vec& x) {  // ties to even; |x| < 2^31
   IVec r;
-  HEARTH_LANES r.i[l] = static_cast<int32_t>(__builtin_rintf(x.f[l]));
+  HEARTH_LANES_ROLLED r.i[l] = static_cast<int32_t>(__builtin_rintf(x.f[l]));
   return r;
 }
 inline Vec to_float(const IVec& x) {
@@ -204,9 +206,10 @@ inline void transpose(Vec* r) {
     }
 }
 
+#undef HEARTH_LANES_ROLLED
 #undef HEARTH_LANES
 
 constexpr int64_t kTileVecs = 1;  // Vecs across a register tile
-constexpr int kTileRows = 4;      // rows of one
+constexpr int kTileRows = 1;      // rows of one
 
 }  // namespace hearth::cpu::HEARTH_ISA
