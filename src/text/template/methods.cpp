@@ -383,6 +383,23 @@ Value list_copy(Interpreter& in, const Value& self, const Args& args) {
   return Value::of(in.to_list(self));
 }
 
+// ---- ranges ----
+
+Value range_index(Interpreter& in, const Value& self, const Args& args) {
+  takes("index", args, 1, 1);
+  if (!contains(in, self, args.positional[0])) throw Fault("the item is not in the range");
+  const Range& r = *static_cast<Range*>(self.object);
+  if (args.positional[0].is_int()) return Value::of((args.positional[0].as_int() - r.start) / r.step);
+  for (int64_t i = 0; i < r.size; ++i)
+    if (equal(in, Value::of(r.at(i)), args.positional[0])) return Value::of(i);
+  throw Fault("the item is not in the range");
+}
+
+Value range_count(Interpreter& in, const Value& self, const Args& args) {
+  takes("count", args, 1, 1);
+  return Value::of(int64_t{contains(in, self, args.positional[0])});
+}
+
 // ---- dicts ----
 
 Value dict_get(Interpreter& in, const Value& self, const Args& args) {
@@ -522,6 +539,7 @@ constexpr Row kDictMethods[] = {
     {"update", refused},
     {"values", dict_view<DictView::What::values>},
 };
+constexpr Row kRangeMethods[] = {{"count", range_count}, {"index", range_index}};
 constexpr Row kLoopMethods[] = {{"changed", loop_changed}, {"cycle", loop_cycle}};
 constexpr Row kCyclerMethods[] = {{"next", cycler_next}, {"reset", cycler_reset}};
 
@@ -542,6 +560,7 @@ MethodFn find_method(const Value& self, std::string_view name) {
     case Type::object: break;
     default: return nullptr;
   }
+  if (self.object->kind == ObjectKind::range) return lookup(kRangeMethods, name);
   if (self.object->kind == ObjectKind::loop) return lookup(kLoopMethods, name);
   if (self.object->kind == ObjectKind::cycler) return lookup(kCyclerMethods, name);
   return nullptr;

@@ -194,7 +194,7 @@ List* sorted(Interpreter& in, const std::vector<Path>& paths, const List* source
     keyed.push_back(std::move(k));
   }
   // Python's reverse sort keeps the order of equal items.
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
+  merge_sort(keyed, [&](const Keyed& a, const Keyed& b) {
     return reverse ? keys_less(in, b.keys, a.keys) : keys_less(in, a.keys, b.keys);
   });
   List* out = in.new_list();
