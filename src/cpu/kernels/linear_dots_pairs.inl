@@ -10,8 +10,12 @@ HEARTH_INLINE __m256i broadcast(const std::byte* p) {
   __builtin_memcpy(&x, p, 4);
   return _mm256_set1_epi32(x);
 }
+// The additions as asm: GCC would regroup a long sum into a tree and spill its leaves.
 HEARTH_INLINE void add_pairs(__m256i& acc, __m256i w, __m256i x) {
-  acc = _mm256_add_epi32(acc, _mm256_madd_epi16(w, x));
+  asm("vpaddd %1, %0, %0" : "+x"(acc) : "x"(_mm256_madd_epi16(w, x)));
+}
+HEARTH_INLINE void add_bytes(__m256i& acc, __m256i w, __m256i x) {
+  asm("vpaddw %1, %0, %0" : "+x"(acc) : "x"(_mm256_maddubs_epi16(w, x)));
 }
 
 struct Pairs {
@@ -68,8 +72,8 @@ struct S8 {
   template <int kBits, int Q>
   static HEARTH_INLINE void dot(Sum& s, const Ints& w, const std::byte* x, int64_t) {
     const __m256i v = broadcast(x), ones = _mm256_set1_epi16(1);
-    s.narrow.a = _mm256_add_epi16(s.narrow.a, _mm256_maddubs_epi16(w.a, v));
-    s.narrow.b = _mm256_add_epi16(s.narrow.b, _mm256_maddubs_epi16(w.b, v));
+    add_bytes(s.narrow.a, w.a, v);
+    add_bytes(s.narrow.b, w.b, v);
     if constexpr ((Q + 1) % (kQuadsNarrow<kBits> < 4 ? kQuadsNarrow<kBits> : 4) == 0) {
       add_pairs(s.wide.a, s.narrow.a, ones);
       add_pairs(s.wide.b, s.narrow.b, ones);
@@ -122,7 +126,7 @@ __attribute__((noinline)) void tile(const TileCall& call, int set) {
       tokens([&]<int t>() __attribute__((always_inline)) {
         sum[t][0] = sum[t][1] = has_zero ? _mm256_set1_epi32(c.init[t * c.ld + f]) : _mm256_setzero_si256();
       });
-#pragma GCC unroll 1
+#pragma GCC unroll 2
       for (int64_t p = 0; p < 2 * quads; ++p, panel += 64, x += 4) {
         const __m256i a = load256(panel), b = load256(panel + 32);
         tokens([&]<int t>() __attribute__((always_inline)) {
@@ -137,13 +141,13 @@ __attribute__((noinline)) void tile(const TileCall& call, int set) {
       const int64_t narrow = quads < kNarrow ? quads : kNarrow;
       for (int64_t q = narrow;; q += narrow) {
         tokens([&]<int t>() __attribute__((always_inline)) { sum[t][0] = sum[t][1] = _mm256_setzero_si256(); });
-#pragma GCC unroll 1
+#pragma GCC unroll 2
         for (int64_t i = 0; i < narrow; ++i, panel += 64, x += 4) {
           const __m256i a = load256(panel), b = load256(panel + 32);
           tokens([&]<int t>() __attribute__((always_inline)) {
             const __m256i v = broadcast(x + t * ldx);
-            sum[t][0] = _mm256_add_epi16(sum[t][0], _mm256_maddubs_epi16(a, v));
-            sum[t][1] = _mm256_add_epi16(sum[t][1], _mm256_maddubs_epi16(b, v));
+            add_bytes(sum[t][0], a, v);
+            add_bytes(sum[t][1], b, v);
           });
         }
         const bool first = q == narrow;
@@ -172,12 +176,14 @@ __attribute__((noinline)) void tile(const TileCall& call, int set) {
   }
 }
 
+constexpr int kSetsAtOnce = 1;  // that a call of tiles() serves: a set of a chunk stays in L1 for all rows of x
+
 template <class Mode, int kBits, int kTokens = kTileTokens>
-void tiles(const TileCall& call, int tokens, int sets) {
+void tiles(const TileCall& call, int tokens, int set, int sets) {
   if constexpr (kTokens > 1)
-    if (tokens < kTokens) return tiles<Mode, kBits, kTokens - 1>(call, tokens, sets);
+    if (tokens < kTokens) return tiles<Mode, kBits, kTokens - 1>(call, tokens, set, sets);
   constexpr int kNarrow = Mode::kBytes ? kQuadsNarrow<kBits> : 0;
-  for (int set = 0; set < sets; ++set) tile<Mode::kGroupScale, kNarrow, kTokens>(call, set);
+  tile<Mode::kGroupScale, kNarrow, kTokens>(call, set);
 }
 
 // Activations k .. k + 15 to their row's data (cpu/linear/act.h).

@@ -88,22 +88,23 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
       const int64_t k_end = least(k + kChunk, a.K);
       for (int i = 0; i < sets / 2; ++i)
         unpack<Mode, kBits, kHalf>(a, a.blocks + (b + i) * block_bytes, k, k_end, 2 * i, sets, s);
-      for (int64_t t = 0; t < rows; t += kPanelTokens) {
-        const int64_t skip = t * c.ld + k / width;
-        const TileCall call{.panel = s.panel,
-                            .fold = s.fold,
-                            .folds = (k_end - k) / width,
-                            .quads = width / 4,
-                            .x = Mode::data(a, m + t) + k / 4 * Mode::kQuadX,
-                            .ldx = a.layout.row,
-                            .plane = plane,
-                            .c = {c.init + skip, c.X + skip, c.sx + skip, c.ld},
-                            .has_bias = has_bias,
-                            .has_zero = has_zero,
-                            .total = s.total + t * columns,
-                            .ld_total = columns};
-        tiles<Mode, kBits>(call, static_cast<int>(least(kPanelTokens, rows - t)), sets);
-      }
+      for (int set = 0; set < sets; set += kSetsAtOnce)
+        for (int64_t t = 0; t < rows; t += kPanelTokens) {
+          const int64_t skip = t * c.ld + k / width;
+          const TileCall call{.panel = s.panel,
+                              .fold = s.fold,
+                              .folds = (k_end - k) / width,
+                              .quads = width / 4,
+                              .x = Mode::data(a, m + t) + k / 4 * Mode::kQuadX,
+                              .ldx = a.layout.row,
+                              .plane = plane,
+                              .c = {c.init + skip, c.X + skip, c.sx + skip, c.ld},
+                              .has_bias = has_bias,
+                              .has_zero = has_zero,
+                              .total = s.total + t * columns,
+                              .ld_total = columns};
+          tiles<Mode, kBits>(call, static_cast<int>(least(kPanelTokens, rows - t)), set, sets);
+        }
     }
     for (int64_t t = 0; t < rows; ++t)
       for (int64_t n = b * kBlockRows, i = 0; i < columns; i += kBlockRows)

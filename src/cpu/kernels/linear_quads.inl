@@ -29,22 +29,30 @@ HEARTH_INLINE Ints quad(const uint8_t* unit) {
 // Where a block's cells lie, walked in ascending order.
 struct Cells {
   const Shape& shape;
+  const int64_t set_bytes, tail_at, scale_bytes, cell_bytes, lead_bytes, span;
   const uint8_t* lead;
   const uint8_t* cell;
   int64_t k;
 
   HEARTH_INLINE Cells(const Shape& s, const uint8_t* block, int64_t k_begin)
-      : shape(s), lead(block + s.cell_offset(k_begin)), cell(lead), k(k_begin) {
-    if (s.has_lead()) cell += s.lead_bytes();  // k_begin is a multiple of 256 there
-  }
-  HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * shape.set_bytes(); }
-  HEARTH_INLINE const uint8_t* tail() const { return cell + 2 * shape.set_bytes(); }
+      : shape(s),
+        set_bytes(s.set_bytes()),
+        tail_at(2 * s.set_bytes()),
+        scale_bytes(s.scale_bytes()),
+        cell_bytes(s.cell_bytes()),
+        lead_bytes(s.lead_bytes()),
+        span(s.span()),
+        lead(block + s.cell_offset(k_begin)),
+        cell(lead + lead_bytes),  // k_begin is a multiple of 256 where there is a lead
+        k(k_begin) {}
+  HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * set_bytes; }
+  HEARTH_INLINE const uint8_t* tail() const { return cell + tail_at; }
   HEARTH_INLINE void next() {
-    cell += shape.cell_bytes();
-    k += shape.span();
-    if (shape.has_lead() && k % kLeadSpan == 0) {
+    cell += cell_bytes;
+    k += span;
+    if (lead_bytes != 0 && k % kLeadSpan == 0) {
       lead = cell;
-      cell += shape.lead_bytes();
+      cell += lead_bytes;
     }
   }
 };
@@ -61,7 +69,7 @@ struct ScaleBias {
 // Of group `sub` of a cell, for the 16 rows of a set.
 HEARTH_INLINE ScaleBias scale_bias(const Cells& c, int set, int sub) {
   const Shape& s = c.shape;
-  const uint8_t *scales = c.tail(), *biases = scales + s.scale_bytes();
+  const uint8_t *scales = c.tail(), *biases = scales + c.scale_bytes;
   const int64_t i = sub * kBlockRows + set * kSetRows;
   if (!s.has_lead())
     return {plain_scale(s.scale, scales, i), s.has_bias ? plain_scale(s.scale, biases, i) : fill_floats(0)};

@@ -6,6 +6,7 @@
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
 constexpr int kPanelTokens = 16;
+constexpr int kSetsAtOnce = kTileSets;  // that a call of tiles() serves
 
 template <class Mode>
 void amx_tile(const TileCall& call, int set, int sets) {
@@ -67,9 +68,9 @@ void vector_tile(const TileCall& call, int tokens, int sets) {
 }
 
 template <class Mode, int>
-void tiles(const TileCall& call, int tokens, int sets) {
+void tiles(const TileCall& call, int tokens, int, int sets) {
   if (tokens == kPanelTokens) {
-    for (int set = 0; set < sets; set += 2) amx_tile<Mode>(call, set, sets);
+    for (int s = 0; s < sets; s += 2) amx_tile<Mode>(call, s, sets);
     return;
   }
   TileCall part = call;
