@@ -43,6 +43,17 @@ void pin(pthread_t thread, std::span<const int> cpus) {
 
 constexpr auto kSpin = std::chrono::microseconds(50);
 
+// Waits for a member that is at work: spins, and gives the CPU away once the wait is long, because then the other
+// member may be waiting for this very CPU.
+template <class Done>
+void spin_until(Done done) {
+  constexpr int kPausesBeforeYield = 2000;
+  for (int i = 0; !done(); ++i) {
+    if (i < kPausesBeforeYield) pause();
+    else sched_yield();
+  }
+}
+
 }  // namespace
 
 struct Team::State {
@@ -112,7 +123,8 @@ void Team::run_raw(Job job, void* context) {
   const uint32_t epoch = state_->epoch.value.load(std::memory_order_relaxed);
   job(context, 0);
   for (int member = 1; member < threads_; ++member)
-    while (state_->done[static_cast<size_t>(member)].value.load(std::memory_order_acquire) != epoch) pause();
+    spin_until(
+        [&] { return state_->done[static_cast<size_t>(member)].value.load(std::memory_order_acquire) == epoch; });
 }
 
 void Team::barrier(int) {
@@ -123,7 +135,7 @@ void Team::barrier(int) {
     s.arrived.value.store(0, std::memory_order_relaxed);
     s.phase.value.store(phase + 1, std::memory_order_release);
   } else {
-    while (s.phase.value.load(std::memory_order_acquire) == phase) pause();
+    spin_until([&] { return s.phase.value.load(std::memory_order_acquire) != phase; });
   }
 }
 
