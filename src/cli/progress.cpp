@@ -13,6 +13,8 @@ Progress::~Progress() {
 }
 
 void Progress::show(int64_t done, int64_t total) {
+  constexpr auto kQuietAtFirst = std::chrono::seconds(1);  // quick work needs no line
+  if (std::chrono::steady_clock::now() - start_ < kQuietAtFirst) return;
   const int64_t percent = total > 0 ? done * 100 / total : 100;
   const int64_t step = context_.err_is_terminal() ? 1 : 10;
   if (context_.quiet() || (percent_ >= 0 && percent / step == percent_ / step)) return;

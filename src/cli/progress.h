@@ -1,5 +1,7 @@
-// One line of progress on stderr: redrawn in place on a terminal, else a line per 10 %. Nothing with --quiet.
+// One line of progress on stderr: redrawn in place on a terminal, else a line per 10 %. Nothing with --quiet, nor in
+// the first second.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -16,6 +18,7 @@ class Progress {
  private:
   const Context& context_;
   std::string label_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int64_t percent_ = -1;
   bool open_ = false;
 };
