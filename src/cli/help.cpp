@@ -88,10 +88,9 @@ std::string help_of(const Command& command) {
   text += "\nCommon flags:\n";
   for (const Flag& flag : common_flags())
     if (command.json || flag.name != "json") text += flag_row(flag);
-  const std::string_view example = command.flags.empty() ? std::string_view("--quiet") : std::string_view{};
-  text += fmt::format("\nEvery flag has a twin in the environment: --{} is {}.\n",
-                      example.empty() ? command.flags[0].name : example.substr(2),
-                      example.empty() ? env_name(command.flags[0]) : "HEARTH_QUIET");
+  const Flag& example = command.flags.empty() ? common_flags()[1] : command.flags[0];
+  text += fmt::format("\nEvery flag has a twin in the environment; that of --{} is\n{}.\n", example.name,
+                      env_name(example));
   return text;
 }
 
