@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/context.h"
 #include "cli/help.h"
 #include "hub/nearest.h"
@@ -115,6 +116,10 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
   const hub::Env env = hub::process_env();
   const Settings settings = command->settings ? load_settings(std::filesystem::current_path(), env) : Settings{};
   Context context(*command, resolve(*command, raw, env, settings), env);
+  log::Options logging;
+  logging.level = context.quiet() ? log::Level::error : context.verbose() ? log::Level::debug : log::Level::warn;
+  logging.colour = use_color(context.args().text("color").value_or("auto"), env, context.err_is_terminal());
+  log::global().configure(logging);
   for (const std::string& note : context.args().notes()) context.note("{}", note);
   for (const SettingsFile* file : {&settings.project, &settings.user})
     for (const std::string& sentence : unknown_settings(*file)) context.warn("{}", sentence);
