@@ -16,6 +16,8 @@ static void binary(const RefCall& c, F f) {
 
 static std::vector<ValueInfo> infer_binary(const OpView& v) {
   const ValueInfo &x = v.in(0), &z = v.in(1);
+  require(z.role != Role::weight || z.rows_fixed == 1, v, "x has {} columns, the other operand is a matrix of {} rows",
+          x.cols, z.rows_fixed);
   const bool vector = z.role == Role::weight && z.cols == x.cols;
   const bool column = z.rows == x.rows && z.cols == 1;
   require(vector || column || (z.rows == x.rows && z.cols == x.cols), v, "x has {} columns, the other operand has {}",
