@@ -198,6 +198,7 @@ ModelSpec parse_config(const json::Value& config, const std::string& file) {
     fail(ErrorKind::invalid_argument, "{}: model_type \"{}\" is not supported; supported: {}", file, s.model_type,
          fmt::join(supported_model_types(), ", "));
   read_common(c, s);
+  check_extents(s);
   family(c, s);
   read_end_ids(c, s);
   if (nested) read_end_ids(outer, s);

@@ -54,7 +54,11 @@ graph::RopeSpec rope(const Keys& k, const ModelSpec& s, double base, bool scaled
            factors->N() * factors->K(), in.rot / 2);
     std::vector<float> divisors(static_cast<size_t>(in.rot / 2));
     decode_row(factors->packed(), 0, divisors);
-    for (size_t i = 0; i < divisors.size(); ++i) spec.inv_freq[i] /= divisors[i];
+    for (size_t i = 0; i < divisors.size(); ++i) {
+      if (!(divisors[i] > 0) || !std::isfinite(divisors[i]))
+        fail(ErrorKind::corrupt_file, "{}: rope_freqs.weight holds a factor of {}", k.file.name(), divisors[i]);
+      spec.inv_freq[i] /= divisors[i];
+    }
   }
   return spec;
 }
@@ -79,7 +83,7 @@ void gemma3(const Keys& k, ModelSpec& s) {
 
 void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
   s.ropes.push_back(rope(k, s, k.number("rope.freq_base", base), true));
-  s.layers.assign(static_cast<size_t>(std::max<int64_t>(0, std::min<int64_t>(s.L, 4096))), LayerSpec{});
+  s.layers.assign(static_cast<size_t>(s.L), LayerSpec{});
 }
 
 void end_ids(const formats::GgufFile& file, ModelSpec& s) {
@@ -123,6 +127,7 @@ ModelSpec parse_gguf(const formats::GgufFile& file) {
   s.tied = file.find_tensor("output.weight") == nullptr;
   s.gguf_pair_rows = k.arch == "llama";
   s.qk_norm = k.arch == "qwen3";
+  check_extents(s);
   if (k.arch == "gemma3") gemma3(k, s);
   else flat(k, s, k.arch == "llama" ? std::optional(1e4) : std::nullopt);
   end_ids(file, s);

@@ -89,6 +89,9 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
     spec.dynamic_factor = number(in, "factor", {}, what);
     spec.dynamic_positions =
         static_cast<int64_t>(number(in, "original_max_position_embeddings", static_cast<double>(in.context), what));
+    if (spec.dynamic_positions <= 0)
+      fail(ErrorKind::corrupt_file, "{}: rope_type dynamic has original_max_position_embeddings {}", what,
+           spec.dynamic_positions);
   } else if (in.type == "llama3") {
     llama3(in, what, f);
   } else if (in.type == "yarn") {
@@ -107,7 +110,10 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
          "mrope",
          what, in.type);
   }
-  for (const double v : f) spec.inv_freq.push_back(static_cast<float>(v));
+  for (const double v : f) {
+    if (!std::isfinite(v)) fail(ErrorKind::corrupt_file, "{}: rope_type {} gives a frequency of {}", what, in.type, v);
+    spec.inv_freq.push_back(static_cast<float>(v));
+  }
   return spec;
 }
 

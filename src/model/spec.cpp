@@ -8,7 +8,7 @@ std::vector<std::string> supported_model_types() {
   return {"llama", "mistral", "qwen2", "qwen3", "gemma3", "gemma3_text"};
 }
 
-void check(const ModelSpec& s) {
+void check_extents(const ModelSpec& s) {
   struct Extent {
     const char* name;
     int64_t value, max;
@@ -19,11 +19,18 @@ void check(const ModelSpec& s) {
   for (const Extent& e : extents)
     if (e.value <= 0 || e.value > e.max)
       fail(ErrorKind::corrupt_file, "{}: {} is {}, expected 1 to {}", s.file, e.name, e.value, e.max);
+}
+
+void check(const ModelSpec& s) {
+  check_extents(s);
   if (s.H % s.Hkv != 0)
     fail(ErrorKind::corrupt_file, "{}: {} query heads do not share {} KV heads evenly", s.file, s.H, s.Hkv);
   if (!(s.eps >= 0 && s.eps < 1)) fail(ErrorKind::corrupt_file, "{}: norm epsilon is {}", s.file, s.eps);
   if (static_cast<int64_t>(s.layers.size()) != s.L)
     fail(ErrorKind::corrupt_file, "{}: layer_types has {} entries for {} layers", s.file, s.layers.size(), s.L);
+  for (size_t i = 0; i < s.layers.size(); ++i)
+    if (s.layers[i].window < 0)
+      fail(ErrorKind::corrupt_file, "{}: the window of layer {} is {}", s.file, i, s.layers[i].window);
 }
 
 }  // namespace hearth::model

@@ -52,7 +52,9 @@ std::vector<std::string> supported_model_types();
 ModelSpec parse_config(const json::Value& config, const std::string& file);
 ModelSpec parse_gguf(const formats::GgufFile& gguf);
 
-// Checks that hold for every family: extents positive and within bounds, H a multiple of Hkv, layers of size L.
+// Extents positive and within bounds: before anything of their size is made.
+void check_extents(const ModelSpec& spec);
+// Checks that hold for every family: extents, H a multiple of Hkv, layers of size L, no negative window.
 void check(const ModelSpec& spec);
 
 }  // namespace hearth::model
