@@ -1,4 +1,5 @@
 // Each op alone against its reference, random shapes with outliers, in A = f32, bf16 and f16.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cpu/program_runs.h"
