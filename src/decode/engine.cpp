@@ -122,18 +122,23 @@ std::span<float> Engine::step(std::span<const StepInput> inputs) {
   const std::span<float> logits(logits_.data(), out_rows_.size() * static_cast<size_t>(spec().V));
   const std::span<float> results[] = {logits};
   graph::Plan& plan = plan_for(static_cast<int64_t>(ids_.size()));
-  executor_->run(plan, {.weights = weights_,
-                        .batch = {.ids = ids_,
-                                  .positions = positions_,
-                                  .row_begin = row_begin_,
-                                  .kv_len = kv_len_,
-                                  .tables = tables_,
-                                  .adapter = {},
-                                  .out_rows = out_rows_,
-                                  .masks = {}},
-                        .kv = kv_.get(),
-                        .results = results});
-  executor_->wait();
+  try {
+    executor_->run(plan, {.weights = weights_,
+                          .batch = {.ids = ids_,
+                                    .positions = positions_,
+                                    .row_begin = row_begin_,
+                                    .kv_len = kv_len_,
+                                    .tables = tables_,
+                                    .adapter = {},
+                                    .out_rows = out_rows_,
+                                    .masks = {}},
+                          .kv = kv_.get(),
+                          .results = results});
+    executor_->wait();
+  } catch (...) {
+    for (const StepInput& in : inputs) cache_->truncate(*in.sequence, in.sequence->length());
+    throw;
+  }
   for (const StepInput& in : inputs) cache_->commit(*in.sequence, in.ids);
   return logits;
 }

@@ -119,16 +119,19 @@ void evaluate(Engine& engine, std::span<const int32_t> ids,
   if (ids.empty()) fail(ErrorKind::invalid_argument, "there are no ids to evaluate");
   if (static_cast<int64_t>(ids.size()) > engine.context())
     fail(ErrorKind::out_of_memory, "{} ids do not fit the context of {}", ids.size(), engine.context());
-  Sequence sequence = engine.cache().make();
+  struct Held {  // gives the pages back on every way out
+    KvCache& cache;
+    Sequence sequence;
+    ~Held() { cache.free(sequence); }
+  } held{engine.cache(), engine.cache().make()};
   const int64_t V = engine.spec().V;
   const int64_t chunk = std::min(engine.options().prefill_chunk, engine.options().gathered_max);
   for (int64_t at = 0; at < static_cast<int64_t>(ids.size()); at += chunk) {
     const int64_t n = std::min(chunk, static_cast<int64_t>(ids.size()) - at);
-    const StepInput input{&sequence, ids.subspan(static_cast<size_t>(at), static_cast<size_t>(n)), n};
+    const StepInput input{&held.sequence, ids.subspan(static_cast<size_t>(at), static_cast<size_t>(n)), n};
     const std::span<float> logits = engine.step({&input, 1});
     for (int64_t i = 0; i < n; ++i) each(at + i, logits.subspan(static_cast<size_t>(i * V), static_cast<size_t>(V)));
   }
-  engine.cache().free(sequence);
 }
 
 }  // namespace hearth::decode

@@ -47,11 +47,11 @@ void KvCache::drop(size_t group, int32_t page) {
 
 bool KvCache::reserve(Sequence& s, int64_t n) {
   const int64_t end = pages_of(s.length() + n);
+  // The page that is partly filled; pages behind it may be there from a step that failed.
   const bool partial = s.length() % kPagePositions != 0;
+  const size_t tail = static_cast<size_t>(s.length() / kPagePositions);
   const auto shared_tail = [&](size_t g) {
-    if (!partial || n == 0) return false;
-    const int32_t page = s.pages[g].back();
-    return count_[g][static_cast<size_t>(page)] > 1;
+    return partial && n > 0 && count_[g][static_cast<size_t>(s.pages[g][tail])] > 1;
   };
   for (size_t g = 0; g < groups_.size(); ++g) {
     const int64_t more = end - static_cast<int64_t>(s.pages[g].size()) + shared_tail(g);
@@ -59,10 +59,10 @@ bool KvCache::reserve(Sequence& s, int64_t n) {
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (shared_tail(g)) {
-      const int32_t copy = take(g), old = s.pages[g].back();
+      const int32_t copy = take(g), old = s.pages[g][tail];
       storage_.copy_page(static_cast<int32_t>(g), old, copy);
       drop(g, old);
-      s.pages[g].back() = copy;
+      s.pages[g][tail] = copy;
     }
     while (static_cast<int64_t>(s.pages[g].size()) < end) s.pages[g].push_back(take(g));
   }
@@ -105,10 +105,13 @@ int64_t KvCache::reusable_length(const Sequence& s, int64_t wanted) const {
 }
 
 Sequence KvCache::fork(const Sequence& s) {
-  for (size_t g = 0; g < groups_.size(); ++g)
-    for (const int32_t page : s.pages[g])
+  Sequence copy = s;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    copy.pages[g].resize(static_cast<size_t>(pages_of(s.length())));  // not what is reserved behind
+    for (const int32_t page : copy.pages[g])
       if (page >= 0) ++count_[g][static_cast<size_t>(page)];
-  return s;
+  }
+  return copy;
 }
 
 void KvCache::free(Sequence& s) {

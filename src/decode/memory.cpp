@@ -64,14 +64,16 @@ MemoryNeed memory_need(const model::Model& model, const EngineOptions& options, 
 int64_t largest_context(const model::Model& model, const EngineOptions& options, int64_t budget) {
   const graph::Program program = model::forward(model.spec(), forward_options(model, options));
   const int64_t fixed = need_without_kv(model, options, program).total();
-  int64_t low = 0, high = model.spec().context / graph::kPagePositions + 1;  // in pages; `high` is not tried
+  const int64_t trained = model.spec().context;
+  const auto positions = [&](int64_t pages) { return std::min(trained, pages * graph::kPagePositions); };
+  int64_t low = 0;  // in pages; `high` is not tried
+  int64_t high = (trained + graph::kPagePositions - 1) / graph::kPagePositions + 1;
   while (low + 1 < high) {
     const int64_t middle = (low + high) / 2;
-    if (fixed + kv_bytes(options, program, middle * graph::kPagePositions) <= budget) low = middle;
+    if (fixed + kv_bytes(options, program, positions(middle)) <= budget) low = middle;
     else high = middle;
   }
-  const bool whole = low == model.spec().context / graph::kPagePositions;
-  return whole && low > 0 ? model.spec().context : low * graph::kPagePositions;
+  return positions(low);
 }
 
 }  // namespace hearth::decode

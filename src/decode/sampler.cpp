@@ -44,7 +44,8 @@ void validate(const SamplerOptions& o, int64_t V) {
   in_range("hlg-pivot-offset", o.hlg_pivot_offset, true, "a number");
   for (const auto& [id, bias] : o.logit_bias) {
     if (id < 0 || id >= V) fail(ErrorKind::invalid_argument, "logit-bias names token {}, the vocabulary has {}", id, V);
-    if (std::isnan(bias)) fail(ErrorKind::invalid_argument, "logit-bias of token {} is no number", id);
+    if (std::isnan(bias) || bias == -kOut)
+      fail(ErrorKind::invalid_argument, "logit-bias of token {} is {}, expected a number or -inf", id, bias);
   }
 }
 
@@ -155,27 +156,23 @@ void Sampler::restrict(std::span<float> l, uint64_t step) {
 }
 
 // The curve of spec server 18 around the pivot mu = max l - pivot_offset.
-void Sampler::hlg(std::span<float> l) const {
-  const double mu = l[static_cast<size_t>(argmax(l))] - options_.hlg_pivot_offset;
+double Sampler::hlg(double logprob, double mu) const {
   const double m = options_.temperature > 0 ? 1 / options_.temperature : 1, w = options_.hlg_width;
-  const double a = options_.hlg_toe, b = options_.hlg_shoulder;
-  for (float& v : l) {
-    if (!(v > kOut)) continue;
-    const double z = v - mu;
-    v = static_cast<float>(z > w    ? m * w + m * b * std::log(1 + (z - w) / b)
-                           : z < -w ? -m * w - m * a * std::log(1 + (-z - w) / a)
-                                    : m * z);
-  }
+  const double a = options_.hlg_toe, b = options_.hlg_shoulder, z = logprob - mu;
+  if (z > w) return m * w + m * b * std::log(1 + (z - w) / b);
+  if (z < -w) return -m * w - m * a * std::log(1 + (-z - w) / a);
+  return m * z;
 }
 
-// argmax of score + Gumbel noise (Gumbel 1954): a draw from softmax(score).
-int32_t Sampler::draw(std::span<const float> scores, uint64_t step) const {
+// argmax of score + Gumbel noise (Gumbel 1954): a draw from softmax(score) over the tokens that are still in.
+template <class Score>
+int32_t Sampler::draw(std::span<const float> logprobs, uint64_t step, const Score& score) const {
   int32_t best = -1;
   double top = 0;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (!(scores[i] > kOut)) continue;
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    if (!(logprobs[i] > kOut)) continue;
     const double u = philox_uniform(options_.seed, step, static_cast<uint32_t>(i), kDrawStream);
-    const double g = scores[i] - std::log(-std::log(u));
+    const double g = score(logprobs[i]) - std::log(-std::log(u));
     if (best < 0 || g > top) {
       best = static_cast<int32_t>(i);
       top = g;
@@ -186,32 +183,22 @@ int32_t Sampler::draw(std::span<const float> scores, uint64_t step) const {
 
 Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step) {
   penalize(logits, history);
-  if (options_.temperature == 0 && !options_.hlg) {
-    const int32_t id = argmax(logits);
-    if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "no token is left to draw: every logit is -inf or NaN");
-    return {id, logits[static_cast<size_t>(id)]};
-  }
-  if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "no token is left to draw: every logit is -inf or NaN");
-  // The draw works on a copy's worth of scores in place; the chosen token's log-probability is kept first.
-  const auto chosen = [&](int32_t id, float logprob) { return Sampled{id, logprob}; };
+  if (!log_softmax(logits))
+    fail(ErrorKind::invalid_argument, "no token can be drawn: the logits hold no finite value, or an infinite one");
+  const auto top = [&] { return double{logits[static_cast<size_t>(argmax(logits))]}; };
+  int32_t id;
   if (options_.hlg) {
-    const float top = logits[static_cast<size_t>(argmax(logits))];
-    hlg(logits);
-    const int32_t id = draw(logits, step);
-    // Invert the curve for the reported value: the monotone map keeps one value per log-probability.
-    const double mu = top - options_.hlg_pivot_offset, m = options_.temperature > 0 ? 1 / options_.temperature : 1;
-    const double w = options_.hlg_width, a = options_.hlg_toe, b = options_.hlg_shoulder;
-    const double g = logits[static_cast<size_t>(id)];
-    const double z = g > m * w    ? w + b * (std::exp((g - m * w) / (m * b)) - 1)
-                     : g < -m * w ? -w - a * (std::exp((-g - m * w) / (m * a)) - 1)
-                                  : g / m;
-    return chosen(id, static_cast<float>(mu + z));
+    const double mu = top() - options_.hlg_pivot_offset;
+    id = draw(logits, step, [&](float l) { return hlg(l, mu); });
+  } else if (options_.temperature == 0) {
+    id = argmax(logits);
+  } else {
+    restrict(logits, step);
+    // Measured from the highest, so that the least temperature overflows no finite score but far ones.
+    const double highest = top();
+    id = draw(logits, step, [&](float l) { return (l - highest) / options_.temperature; });
   }
-  restrict(logits, step);
-  const float inverse = static_cast<float>(1 / options_.temperature);
-  for (float& v : logits) v *= inverse;
-  const int32_t id = draw(logits, step);
-  return chosen(id, logits[static_cast<size_t>(id)] / inverse);
+  return {id, logits[static_cast<size_t>(id)]};
 }
 
 }  // namespace hearth::decode

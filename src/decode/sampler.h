@@ -41,7 +41,7 @@ class Sampler {
 
   // logits [V] are overwritten: with log-probabilities, -inf outside the sets. history: prompt and answer so far.
   // step: index of the token to draw, counts the answer's tokens; the draw is a pure function of (seed, step, logits).
-  // Throws Error{invalid_argument} when no finite logit is left.
+  // Throws Error{invalid_argument} when no finite logit is left or one is +inf.
   Sampled sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step);
 
   const SamplerOptions& options() const { return options_; }
@@ -50,8 +50,9 @@ class Sampler {
   void penalize(std::span<float> logits, std::span<const int32_t> history);
   void order_down_to(std::span<const float> logprobs, size_t n);
   void restrict(std::span<float> logprobs, uint64_t step);
-  int32_t draw(std::span<const float> scores, uint64_t step) const;
-  void hlg(std::span<float> logprobs) const;
+  template <class Score>
+  int32_t draw(std::span<const float> logprobs, uint64_t step, const Score& score) const;
+  double hlg(double logprob, double mu) const;
 
   SamplerOptions options_;
   std::vector<int32_t> exempt_;

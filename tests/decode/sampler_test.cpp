@@ -1,0 +1,342 @@
+// Every rule of the sampler on distributions made by hand, and the frequencies of its draws.
+#include "decode/sampler.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/outcome.h"
+
+namespace hearth::decode {
+namespace {
+
+using Floats = std::vector<float>;
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+Floats logs(const std::vector<double>& probabilities) {
+  Floats z;
+  for (const double p : probabilities) z.push_back(static_cast<float>(std::log(p)));
+  return z;
+}
+
+// Ids that are still in after the sets of `options`, at temperature 1.
+std::vector<int32_t> kept(SamplerOptions options, Floats logits, std::vector<int32_t> exempt = {}) {
+  options.temperature = 1;
+  Sampler sampler(options, static_cast<int64_t>(logits.size()), std::move(exempt));
+  sampler.sample(logits, {}, 0);
+  std::vector<int32_t> ids;
+  for (size_t i = 0; i < logits.size(); ++i)
+    if (logits[i] > -kInf) ids.push_back(static_cast<int32_t>(i));
+  return ids;
+}
+using Ids = std::vector<int32_t>;
+
+Sampled greedy(const SamplerOptions& options, Floats logits, const Ids& history = {}) {
+  Sampler sampler(options, static_cast<int64_t>(logits.size()), {});
+  return sampler.sample(logits, history, 0);
+}
+
+// Logits after the penalties, up to the constant that log-softmax takes away: differences to token 0.
+Floats penalized(const SamplerOptions& options, Floats logits, const Ids& history) {
+  Sampler sampler(options, static_cast<int64_t>(logits.size()), {});
+  sampler.sample(logits, history, 0);
+  Floats differences;
+  for (const float z : logits) differences.push_back(z - logits[0]);
+  return differences;
+}
+
+void expect_near(const Floats& got, const Floats& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-5) << i;
+}
+
+TEST(Argmax, ties_go_to_the_lower_id_and_nan_never_wins) {
+  EXPECT_EQ(argmax(Floats{1, 3, 3, 2}), 1);
+  EXPECT_EQ(argmax(Floats{NAN, -kInf, -5, NAN}), 2);
+  EXPECT_EQ(argmax(Floats{NAN, NAN}), 0);
+}
+
+TEST(LogSoftmax, is_the_definition_and_drops_nan) {
+  Floats z = {0, std::log(3.0f), -kInf, NAN};
+  ASSERT_TRUE(log_softmax(z));
+  EXPECT_FLOAT_EQ(z[0], std::log(0.25f));
+  EXPECT_FLOAT_EQ(z[1], std::log(0.75f));
+  EXPECT_EQ(z[2], -kInf);
+  EXPECT_EQ(z[3], -kInf);
+  Floats large = {10000, 10000};
+  ASSERT_TRUE(log_softmax(large));
+  EXPECT_FLOAT_EQ(large[0], std::log(0.5f));
+  for (Floats none : {Floats{-kInf, NAN}, Floats{NAN}, Floats{kInf, 0}}) EXPECT_FALSE(log_softmax(none));
+}
+
+TEST(Sampler, temperature_zero_takes_the_likeliest_and_reports_its_logprob) {
+  const Sampled s = greedy({}, logs({0.2, 0.3, 0.3, 0.2}));
+  EXPECT_EQ(s.id, 1);
+  EXPECT_FLOAT_EQ(s.logprob, std::log(0.3f));
+}
+
+TEST(Sampler, reported_logprobs_stand_before_the_sets_and_the_temperature) {
+  SamplerOptions o;
+  o.temperature = 0.25;
+  o.top_k = 1;
+  const Sampled s = greedy(o, logs({0.1, 0.6, 0.3}));
+  EXPECT_EQ(s.id, 1);
+  EXPECT_FLOAT_EQ(s.logprob, std::log(0.6f));
+}
+
+TEST(TopP, keeps_the_smallest_set_that_reaches_it) {
+  const Floats z = logs({0.1, 0.4, 0.2, 0.3});
+  const auto at = [&](double p) {
+    SamplerOptions o;
+    o.top_p = p;
+    return kept(o, z);
+  };
+  EXPECT_EQ(at(1), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(at(0.95), (Ids{0, 1, 2, 3}));
+  EXPECT_EQ(at(0.85), (Ids{1, 2, 3}));
+  EXPECT_EQ(at(0.65), (Ids{1, 3}));
+  EXPECT_EQ(at(0.35), Ids{1});
+  EXPECT_EQ(at(1e-9), Ids{1});
+}
+
+TEST(TopP, ties_at_the_edge_keep_the_lower_id) {
+  SamplerOptions o;
+  o.top_p = 0.45;
+  EXPECT_EQ(kept(o, logs({0.25, 0.25, 0.25, 0.25})), (Ids{0, 1}));
+  // More tied tokens than the first piece of the sort holds.
+  Floats flat(1000, 0.0f);
+  o.top_p = 0.4995;
+  const Ids ids = kept(o, flat);
+  ASSERT_EQ(ids.size(), 500u);
+  EXPECT_EQ(ids.front(), 0);
+  EXPECT_EQ(ids.back(), 499);
+}
+
+TEST(MinP, keeps_what_is_likely_enough_beside_the_best) {
+  SamplerOptions o;
+  o.min_p = 0.49;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 2, 3}));
+  o.min_p = 0.6;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
+}
+
+TEST(TopK, keeps_k_and_ties_go_to_the_lower_id) {
+  SamplerOptions o;
+  o.top_k = 2;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
+  EXPECT_EQ(kept(o, logs({0.25, 0.25, 0.25, 0.25})), (Ids{0, 1}));
+  o.top_k = 9;
+  EXPECT_EQ(kept(o, logs({0.5, 0.5})), (Ids{0, 1}));
+}
+
+TEST(Xtc, drops_all_above_the_threshold_but_the_least_likely) {
+  SamplerOptions o;
+  o.xtc_probability = 1;
+  o.xtc_threshold = 0.15;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{0, 2}));
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3}), {1}), (Ids{0, 1, 2}));  // an end id or a newline stays
+  o.xtc_threshold = 0.35;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{0, 1, 2, 3}));  // one above it: that one stays
+  o.xtc_threshold = 0.9;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{0, 1, 2, 3}));
+}
+
+TEST(Xtc, happens_with_its_probability_by_step) {
+  SamplerOptions o;
+  o.temperature = 1;
+  o.xtc_probability = 0.3;
+  o.xtc_threshold = 0.15;
+  o.seed = 11;
+  Sampler sampler(o, 2, {});
+  int happened = 0;
+  for (uint64_t step = 0; step < 2000; ++step) {
+    Floats z = logs({0.6, 0.4});
+    sampler.sample(z, {}, step);
+    happened += z[0] == -kInf;
+  }
+  EXPECT_NEAR(happened, 600, 4 * std::sqrt(2000 * 0.3 * 0.7));
+}
+
+TEST(Sets, follow_one_another_in_order) {
+  // top-p first: the mass is that of the whole distribution, not of what top-k leaves.
+  SamplerOptions o;
+  o.top_p = 0.55;
+  o.top_k = 3;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
+  o.top_k = 1;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), Ids{1});
+}
+
+TEST(Penalties, repetition_once_a_distinct_token) {
+  SamplerOptions o;
+  o.repetition_penalty = 2;
+  expect_near(penalized(o, {0, 4, -4, 3}, {1, 1, 2}), {0, 2, -8, 3});
+  o.repetition_penalty = 0;  // off, as 1
+  expect_near(penalized(o, {0, 4, -4, 3}, {1, 1, 2}), {0, 4, -4, 3});
+}
+
+TEST(Penalties, presence_and_frequency) {
+  SamplerOptions o;
+  o.presence_penalty = 0.5;
+  expect_near(penalized(o, {0, 4, -4, 3}, {1, 1, 2}), {0, 3.5, -4.5, 3});
+  o.presence_penalty = 0;
+  o.frequency_penalty = 0.5;
+  expect_near(penalized(o, {0, 4, -4, 3}, {1, 1, 2}), {0, 3, -4.5, 3});
+  o.presence_penalty = 1;
+  o.repetition_penalty = 2;  // in the order repetition, presence, frequency
+  expect_near(penalized(o, {0, 4, -4, 3}, {1, 1, 2}), {0, 2 - 1 - 1, -8 - 1 - 0.5, 3});
+}
+
+TEST(Penalties, see_their_windows_alone) {
+  SamplerOptions o;
+  o.presence_penalty = 1;
+  o.presence_context = 2;
+  expect_near(penalized(o, {0, 4, 4, 4}, {1, 2, 3}), {0, 4, 3, 3});
+  o.presence_context = 0;  // the whole history
+  expect_near(penalized(o, {0, 4, 4, 4}, {1, 2, 3}), {0, 3, 3, 3});
+  o.presence_penalty = 0;
+  o.frequency_penalty = 1;
+  o.frequency_context = 3;
+  expect_near(penalized(o, {0, 4, 4, 4}, {1, 1, 1, 2}), {0, 2, 3, 4});
+  // The default is 20 tokens.
+  SamplerOptions d;
+  d.repetition_penalty = 2;
+  Ids history = {1};
+  history.insert(history.end(), 20, 2);
+  expect_near(penalized(d, {0, 4, 4, 4}, history), {0, 4, 2, 4});
+}
+
+TEST(LogitBias, comes_first) {
+  SamplerOptions o;
+  o.logit_bias = {{3, 5.0f}, {1, -kInf}};
+  o.repetition_penalty = 2;
+  const Floats z = penalized(o, {0, 4, 1, -1}, {3});
+  EXPECT_EQ(z[1], -kInf);
+  EXPECT_NEAR(z[3], 2, 1e-5);  // (-1 + 5) / 2
+  EXPECT_EQ(greedy(o, {0, 4, 1, -1}).id, 3);
+}
+
+TEST(Sampler, passes_over_nan_and_minus_infinity) {
+  SamplerOptions o;
+  o.temperature = 1;
+  for (uint64_t step = 0; step < 50; ++step) {
+    Sampler sampler(o, 4, {});
+    Floats z = {NAN, 1, -kInf, NAN};
+    const Sampled s = sampler.sample(z, {}, step);
+    EXPECT_EQ(s.id, 1);
+    EXPECT_FLOAT_EQ(s.logprob, 0);
+  }
+  for (const double temperature : {0.0, 1.0}) {
+    o.temperature = temperature;
+    for (const Floats& z : {Floats{-kInf, NAN}, Floats{1, kInf}})
+      EXPECT_EQ(test::outcome([&] { greedy(o, z); }),
+                "invalid_argument: no token can be drawn: the logits hold no finite value, or an infinite one");
+  }
+}
+
+// 1 / T passes the largest float from T = 2.9e-39 on; far scores are then -inf, the best one must stay.
+TEST(Sampler, the_least_temperatures_take_the_likeliest) {
+  for (const double temperature : {1e-3, 1e-30, 1e-40, 1e-300, 5e-324}) {
+    SamplerOptions o;
+    o.temperature = temperature;
+    Floats z(300, -2.0f);
+    z[77] = 1;
+    const Sampled s = greedy(o, z);
+    EXPECT_EQ(s.id, 77) << temperature;
+    EXPECT_TRUE(std::isfinite(s.logprob));
+  }
+}
+
+TEST(Draw, is_a_pure_function_of_seed_step_and_logits) {
+  SamplerOptions o;
+  o.temperature = 1;
+  o.seed = 42;
+  const auto sequence = [&] {
+    Ids ids;
+    Sampler sampler(o, 50, {});
+    for (uint64_t step = 0; step < 40; ++step) {
+      Floats z(50, 0.0f);
+      ids.push_back(sampler.sample(z, {}, step).id);
+    }
+    return ids;
+  };
+  const Ids first = sequence();
+  EXPECT_EQ(sequence(), first);
+  o.seed = 43;
+  EXPECT_NE(sequence(), first);
+}
+
+// 10,000 draws with a fixed seed; chi-square with 5 degrees of freedom passes 20.5 once in a thousand.
+TEST(Draw, follows_the_softmax_at_its_temperature) {
+  for (const double temperature : {0.5, 1.0, 2.0}) {
+    SamplerOptions o;
+    o.temperature = temperature;
+    o.seed = 7;
+    Sampler sampler(o, 6, {});
+    const Floats logits = {0, 1, 2, -1, 0.5f, 1.5f};
+    std::vector<double> expected, seen(6, 0);
+    double sum = 0;
+    for (const float z : logits) sum += std::exp(z / temperature);
+    for (const float z : logits) expected.push_back(10000 * std::exp(z / temperature) / sum);
+    for (uint64_t step = 0; step < 10000; ++step) {
+      Floats z = logits;
+      ++seen[static_cast<size_t>(sampler.sample(z, {}, step).id)];
+    }
+    double chi = 0;
+    for (size_t i = 0; i < 6; ++i) chi += (seen[i] - expected[i]) * (seen[i] - expected[i]) / expected[i];
+    EXPECT_LT(chi, 20.5) << temperature;
+  }
+}
+
+TEST(Hlg, straight_in_the_middle_and_logarithmic_outside) {
+  // Pivot at the top minus 6; width 4, shoulder 1, m = 1: scores of l - mu = 6 and 0 differ by 4 + ln(1 + 2) instead of
+  // 6, so the draw is flatter than softmax. Frequencies tell.
+  SamplerOptions o;
+  o.hlg = true;
+  o.hlg_shoulder = 1;
+  o.temperature = 1;
+  o.seed = 3;
+  Sampler sampler(o, 2, {});
+  const double gap = 4 + std::log(3.0), p = 1 / (1 + std::exp(-gap));
+  int second = 0;
+  for (uint64_t step = 0; step < 20000; ++step) {
+    Floats z = {0, -6};
+    const Sampled s = sampler.sample(z, {}, step);
+    second += s.id == 1;
+    if (s.id == 1) {
+      EXPECT_NEAR(s.logprob, -6 - std::log(1 + std::exp(-6.0)), 1e-5);
+    }
+  }
+  EXPECT_NEAR(second, 20000 * (1 - p), 4 * std::sqrt(20000 * p * (1 - p)));
+}
+
+TEST(Validate, names_option_value_and_range) {
+  const auto says = [](auto&& edit) {
+    SamplerOptions o;
+    edit(o);
+    return test::outcome([&] { validate(o, 10); });
+  };
+  EXPECT_EQ(says([](SamplerOptions&) {}), "accepted");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.temperature = -1; }),
+            "invalid_argument: temperature is -1, expected 0 to 100");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.temperature = NAN; }),
+            "invalid_argument: temperature is nan, expected 0 to 100");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.top_p = 0; }),
+            "invalid_argument: top-p is 0, expected more than 0, up to 1");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.top_k = -1; }), "invalid_argument: top-k is -1, expected 0 (off) or more");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.min_p = 1; }),
+            "invalid_argument: min-p is 1, expected 0 up to, not including, 1");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.xtc_probability = 1.5; }),
+            "invalid_argument: xtc-probability is 1.5, expected 0 to 1");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.repetition_context = -1; }),
+            "invalid_argument: repetition-context is -1, expected 0 or more");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.logit_bias = {{10, 1.0f}}; }),
+            "invalid_argument: logit-bias names token 10, the vocabulary has 10");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.logit_bias = {{1, kInf}}; }),
+            "invalid_argument: logit-bias of token 1 is inf, expected a number or -inf");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.logit_bias = {{1, -kInf}}; }), "accepted");
+}
+
+}  // namespace
+}  // namespace hearth::decode
