@@ -21,7 +21,8 @@ double kl_divergence(std::span<const float> p, std::span<const float> r) {
   double kl = 0;
   for (size_t i = 0; i < p.size(); ++i) {
     const double log_p = p[i] - p_log;
-    kl += std::exp(log_p) * (log_p - (r[i] - r_log));
+    const double probability = std::exp(log_p);
+    if (probability > 0) kl += probability * (log_p - (r[i] - r_log));  // 0 log 0 is 0
   }
   return kl;
 }
@@ -32,8 +33,12 @@ KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32
     fail(ErrorKind::invalid_argument, "the vocabularies differ: {} has {}, {} has {}", source.spec().file,
          source.spec().V, other.spec().file, other.spec().V);
   if (ids.size() < 2) fail(ErrorKind::invalid_argument, "the text has {} tokens, KL needs at least 2", ids.size());
+  if (options.window < 2 || options.windows_max < 1)
+    fail(ErrorKind::invalid_argument, "{} windows of {} tokens: at least 1 window of 2 is needed", options.windows_max,
+         options.window);
   const int64_t total = static_cast<int64_t>(ids.size());
-  const int64_t windows = std::min((total + options.window - 1) / options.window, options.windows_max);
+  int64_t windows = std::min((total + options.window - 1) / options.window, options.windows_max);
+  if (total - (windows - 1) * options.window < 2) --windows;  // one token alone predicts nothing
   const size_t V = static_cast<size_t>(source.spec().V);
   KlResult result;
   std::vector<double> values;
@@ -42,7 +47,6 @@ KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32
   int64_t same = 0;
   for (int64_t w = 0; w < windows; ++w) {
     const int64_t n = std::min(options.window, total - w * options.window);
-    if (n < 2) break;
     const auto window = ids.subspan(static_cast<size_t>(w * options.window), static_cast<size_t>(n));
     decode::evaluate(source, window, [&](int64_t row, std::span<const float> logits) {
       std::copy(logits.begin(), logits.end(), rows.begin() + row * static_cast<int64_t>(V));

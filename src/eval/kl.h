@@ -30,7 +30,7 @@ struct KlResult {
 double kl_divergence(std::span<const float> p_logits, std::span<const float> r_logits);
 
 // p = source, r = other, both teacher-forced on the same ids in windows. The vocabularies must be equal.
-// Throws Error{invalid_argument} for different vocabularies or fewer ids than 2.
+// Throws Error{invalid_argument} for different vocabularies, fewer ids than 2 or windows shorter than 2.
 KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32_t> ids, const KlOptions& options,
             const std::function<void(int64_t, int64_t)>& progress = {});
 

@@ -28,9 +28,10 @@ Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
     if (llama)
       for (const std::string& d : documents) joined += d;
     const std::vector<int32_t> more =
-        tokenizer.encode(llama ? joined : documents[i], {.parse_special = false, .add_special = !llama});
+        tokenizer.encode(llama ? joined : documents[i], {.parse_special = false, .add_special = true});
     ids.insert(ids.end(), more.begin(), more.end());
-    if (!llama && !tokenizer.end_ids().empty()) ids.push_back(tokenizer.end_ids().front());
+    if (!llama && !tokenizer.end_ids().empty() && (more.empty() || more.back() != tokenizer.end_ids().front()))
+      ids.push_back(tokenizer.end_ids().front());
     if (ids.size() >= wanted) break;
   }
   const int64_t rows = std::min<int64_t>(static_cast<int64_t>(ids.size()) / options.row, options.rows_max);
@@ -42,9 +43,10 @@ Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
   int64_t bytes = 0;
   for (int64_t r = 0; r < rows; ++r) {
     std::vector<int32_t> row(ids.begin() + r * options.row, ids.begin() + (r + 1) * options.row);
-    const int64_t scored_from = llama ? options.row / 2 : 1;
+    // llama.cpp scores what the positions from row / 2 on predict.
+    const int64_t scored_from = llama ? options.row / 2 + 1 : 1;
     std::vector<int32_t> input = row;
-    if (llama && tokenizer.bos()) input[0] = *tokenizer.bos();
+    if (llama && tokenizer.adds_bos()) input[0] = *tokenizer.bos();
     decode::evaluate(engine, input, [&](int64_t position, std::span<const float> logits) {
       const int64_t target = position + 1;
       if (target >= options.row || target < scored_from) return;
