@@ -77,6 +77,8 @@ void Engine::check(std::span<const StepInput> inputs) const {
     outputs += in.outputs;
     HEARTH_CHECK(!in.ids.empty() && in.outputs <= static_cast<int64_t>(in.ids.size()), "{} outputs of {} ids",
                  in.outputs, in.ids.size());
+    HEARTH_CHECK(cache_->reusable_length(*in.sequence, in.sequence->length()) == in.sequence->length(),
+                 "a sequence of {} positions lacks pages of its window", in.sequence->length());
     for (const int32_t id : in.ids)
       if (id < 0 || id >= spec().V)
         fail(ErrorKind::invalid_argument, "token id {} is outside the vocabulary of {}", id, spec().V);

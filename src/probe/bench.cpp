@@ -101,7 +101,11 @@ StepTable step_table(decode::Engine& engine, int64_t M, int64_t depth, int64_t s
     if (!timed && s > 0) whole.push_back(now() - start);
     if (timed)
       for (const graph::OpTime& t : engine.executor().timing()) seconds[static_cast<size_t>(t.op)].push_back(t.seconds);
-    engine.cache().truncate(sequence, depth);
+    // Back to `depth`; the step may have given pages back that its own rows saw through a window.
+    const int64_t kept = engine.cache().reusable_length(sequence, depth);
+    engine.cache().truncate(sequence, kept);
+    if (kept < depth)
+      prefill(engine, sequence, std::span(ids).subspan(static_cast<size_t>(kept), static_cast<size_t>(depth - kept)));
   }
   engine.executor().set_timing(false);
   engine.cache().free(sequence);
