@@ -85,15 +85,21 @@ std::vector<std::string> layer_types(const Config& c) {
   return types;
 }
 
-void read_common(const Config& c, ModelSpec& s) {
+// Extents that a family's configs may leave out.
+struct FamilyExtents {
+  std::optional<int64_t> H, Hkv, V;
+};
+constexpr FamilyExtents kGemma3Extents{.H = 8, .Hkv = 4, .V = 262208};
+
+void read_common(const Config& c, ModelSpec& s, const FamilyExtents& family) {
   s.L = c.integer("num_hidden_layers");
   s.D = c.integer("hidden_size");
-  s.H = c.integer("num_attention_heads");
-  s.Hkv = c.integer("num_key_value_heads", s.H);
+  s.H = c.integer("num_attention_heads", family.H);
+  s.Hkv = c.integer("num_key_value_heads", family.Hkv.value_or(s.H));
   if (s.H <= 0) fail(ErrorKind::corrupt_file, "{}: num_attention_heads is {}", c.file, s.H);
   s.Dh = c.integer("head_dim", s.D / s.H);
   s.F = c.integer("intermediate_size");
-  s.V = c.integer("vocab_size");
+  s.V = c.integer("vocab_size", family.V);
   s.context = c.integer("max_position_embeddings", 2048);
   s.eps = static_cast<float>(c.number("rms_norm_eps", 1e-6));
   s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.Dh)));
@@ -197,7 +203,7 @@ ModelSpec parse_config(const json::Value& config, const std::string& file) {
   if (!family)
     fail(ErrorKind::invalid_argument, "{}: model_type \"{}\" is not supported; supported: {}", file, s.model_type,
          fmt::join(supported_model_types(), ", "));
-  read_common(c, s);
+  read_common(c, s, family == gemma3 ? kGemma3Extents : FamilyExtents{});
   check_extents(s);
   family(c, s);
   read_end_ids(c, s);

@@ -69,6 +69,8 @@ void gemma3(const Keys& k, ModelSpec& s) {
   s.qk_norm = true;
   s.activation = graph::Activation::gelu_tanh;
   s.embed_scale = to_float(to_bf16(static_cast<float>(std::sqrt(static_cast<double>(s.D)))));
+  // The files leave query_pre_attn_scalar out: it is Dh, but D / H in the 27B (62 layers).
+  if (s.L == 62) s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.D / s.H)));
   const int64_t window = k.integer("attention.sliding_window", 512);
   int64_t pattern = 6;
   if (const auto p = k.file.find(k.key("attention.sliding_window_pattern")); p && p->type != formats::GgufType::array)

@@ -161,6 +161,23 @@ TEST(Config, gemma3_defaults_of_the_family) {
   EXPECT_FLOAT_EQ(keyed.ropes[1].inv_freq[1], static_cast<float>(std::pow(30000.0, -2.0 / 32)));
 }
 
+// The hub's 4B: what the family's class has as defaults is not in the file.
+TEST(Config, gemma3_files_may_leave_heads_and_vocabulary_out) {
+  const json::Value config = json::parse(R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
+    "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
+    "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}})",
+                                         "c");
+  const ModelSpec s = parse_config(config, "c");
+  EXPECT_EQ(s.H, 8);
+  EXPECT_EQ(s.Hkv, 4);
+  EXPECT_EQ(s.Dh, 256);
+  EXPECT_EQ(s.V, 262208);
+  EXPECT_EQ(s.context, 131072);
+  EXPECT_EQ(s.layers[4].window, 1024);
+  EXPECT_EQ(s.layers[5].window, 0);
+  EXPECT_FLOAT_EQ(s.ropes[0].inv_freq[0], 0.125f);
+}
+
 TEST(Config, refuses_what_is_not_built_with_the_list) {
   EXPECT_EQ(refusal(R"("model_type": "mamba")"),
             "invalid_argument: config.json: model_type \"mamba\" is not supported; supported: llama, mistral, qwen2, "

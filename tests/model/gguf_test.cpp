@@ -122,6 +122,15 @@ TEST(GgufSpec, gemma3_has_the_defaults_of_its_family) {
   EXPECT_EQ(s.embed_scale, to_float(to_bf16(std::sqrt(8.0f))));
 }
 
+TEST(GgufSpec, the_scale_of_gemma3_27b_is_of_its_width) {
+  File f = sample("gemma3");
+  f.integers["gemma3.attention.key_length"] = 16;
+  f.integers["gemma3.attention.value_length"] = 16;
+  EXPECT_FLOAT_EQ(parse(f).attention_scale, 0.25f);
+  f.integers["gemma3.block_count"] = 62;
+  EXPECT_FLOAT_EQ(parse(f).attention_scale, 0.5f);  // (D / H)^-0.5, D 8, H 2
+}
+
 TEST(GgufSpec, rope_rules_and_factors) {
   File f = sample();
   f.strings["llama.rope.scaling.type"] = "linear";

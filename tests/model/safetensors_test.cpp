@@ -17,9 +17,10 @@ using test::SafetensorsFile;
 using test::TempDir;
 
 std::string config(const std::string& type, const std::string& more = "") {
-  return fmt::format(R"({{"model_type": "{}", "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 1,
+  return fmt::format(
+      R"({{"model_type": "{}", "num_hidden_layers": 1, "hidden_size": 64, "num_attention_heads": 1, "num_key_value_heads": 1,
     "head_dim": 64, "intermediate_size": 64, "vocab_size": 4, "rope_theta": 10000{}}})",
-                     type, more);
+      type, more);
 }
 
 graph::ValueInfo weight(std::string name, int64_t N, int64_t K) {
