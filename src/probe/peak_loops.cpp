@@ -104,6 +104,7 @@ void amx_int8(int64_t n) {
     uint8_t rows[16] = {};
   } config;
   for (int t = 0; t < 8; ++t) config.columns[t] = 64, config.rows[t] = 16;
+  asm volatile("" : : "r"(&config) : "memory");  // the intrinsic names only the first bytes of what it reads
   _tile_loadconfig(&config);
   _tile_zero(0);
   _tile_zero(1);
