@@ -168,7 +168,7 @@ void gemma3(const Config& c, ModelSpec& s) {
     for (size_t i = 0; i < s.layers.size(); ++i)
       if ((static_cast<int64_t>(i) + 1) % pattern == 0) s.layers[i].window = 0;
   s.ropes.push_back(make_rope(rope_input(c, s, "full_attention", 1e6), c.file));
-  RopeInput local = rope_input(c, s, "sliding_attention", 1e6);
+  RopeInput local = rope_input(c, s, "sliding_attention", 1e4);
   if (!c.find("rope_parameters")) {  // older files: the scaling belongs to the global layers alone
     local.type = "default";
     local.numbers = {};
@@ -176,14 +176,6 @@ void gemma3(const Config& c, ModelSpec& s) {
   }
   s.ropes.push_back(make_rope(local, c.file));
   for (LayerSpec& layer : s.layers) layer.rope = layer.window > 0 ? 1 : 0;
-}
-
-void read_end_ids(const Config& c, ModelSpec& s) {
-  const json::Value* ids = c.find("eos_token_id");
-  if (!ids) return;
-  if (const json::Array* list = ids->array())
-    for (const json::Value& v : *list) s.end_ids.push_back(static_cast<int32_t>(v.as_int(c.place("eos_token_id"))));
-  else s.end_ids.push_back(static_cast<int32_t>(ids->as_int(c.place("eos_token_id"))));
 }
 
 }  // namespace
@@ -206,8 +198,8 @@ ModelSpec parse_config(const json::Value& config, const std::string& file) {
   read_common(c, s, family == gemma3 ? kGemma3Extents : FamilyExtents{});
   check_extents(s);
   family(c, s);
-  read_end_ids(c, s);
-  if (nested) read_end_ids(outer, s);
+  add_end_ids(c.find("eos_token_id"), c.place("eos_token_id"), s);
+  if (nested) add_end_ids(outer.find("eos_token_id"), outer.place("eos_token_id"), s);
   check(s);
   return s;
 }

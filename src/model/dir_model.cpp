@@ -65,13 +65,9 @@ class DirModel final : public Model {
 
  private:
   void read_generation() {
-    if (!dir_.generation_config) return;
-    const std::string place = (path_ / "generation_config.json: eos_token_id").string();
-    const json::Value* ids = dir_.generation_config->get("eos_token_id");
-    if (!ids) return;
-    if (const json::Array* list = ids->array())
-      for (const json::Value& v : *list) spec_.end_ids.push_back(static_cast<int32_t>(v.as_int(place)));
-    else spec_.end_ids.push_back(static_cast<int32_t>(ids->as_int(place)));
+    if (dir_.generation_config)
+      add_end_ids(dir_.generation_config->get("eos_token_id"),
+                  (path_ / "generation_config.json: eos_token_id").string(), spec_);
   }
 
   void read_kv() {

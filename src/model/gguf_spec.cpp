@@ -63,6 +63,28 @@ graph::RopeSpec rope(const Keys& k, const ModelSpec& s, double base, bool scaled
   return spec;
 }
 
+// Which layers have a window: attention.sliding_window_pattern is a number, each so many-th layer being global, or a
+// list of one boolean or integer a layer.
+std::vector<bool> windowed_layers(const Keys& k, int64_t L) {
+  const std::string key = k.key("attention.sliding_window_pattern");
+  std::vector<bool> windowed(static_cast<size_t>(L));
+  const formats::GgufValue* value = k.file.find(key);
+  if (value && value->type == formats::GgufType::array) {
+    const formats::GgufArray list = *k.file.array(key);
+    const bool booleans = list.type == formats::GgufType::boolean;
+    if ((!booleans && !list.holds_integers()) || list.size() != windowed.size())
+      fail(ErrorKind::corrupt_file, "{}: {} has {} values of {} for {} layers", k.file.name(), key, list.size(),
+           name_of(list.type), L);
+    for (size_t i = 0; i < windowed.size(); ++i)
+      windowed[i] = booleans ? list.bytes[i] != std::byte{0} : list.integer(i) != 0;
+    return windowed;
+  }
+  const int64_t pattern = k.integer("attention.sliding_window_pattern", 6);
+  if (pattern < 1) fail(ErrorKind::corrupt_file, "{}: sliding_window_pattern is {}", k.file.name(), pattern);
+  for (size_t i = 0; i < windowed.size(); ++i) windowed[i] = (static_cast<int64_t>(i) + 1) % pattern != 0;
+  return windowed;
+}
+
 void gemma3(const Keys& k, ModelSpec& s) {
   s.model_type = "gemma3_text";
   s.order = LayerOrder::sandwich;
@@ -71,16 +93,14 @@ void gemma3(const Keys& k, ModelSpec& s) {
   s.embed_scale = to_float(to_bf16(static_cast<float>(std::sqrt(static_cast<double>(s.D)))));
   // The files leave query_pre_attn_scalar out: it is Dh, but D / H in the 27B (62 layers).
   if (s.L == 62) s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.D / s.H)));
-  const int64_t window = k.integer("attention.sliding_window", 512);
-  int64_t pattern = 6;
-  if (const auto p = k.file.find(k.key("attention.sliding_window_pattern")); p && p->type != formats::GgufType::array)
-    pattern = k.integer("attention.sliding_window_pattern");
-  if (pattern < 1) fail(ErrorKind::corrupt_file, "{}: sliding_window_pattern is {}", k.file.name(), pattern);
+  s.attention_cap = static_cast<float>(k.number("attn_logit_softcapping", 0.0));
+  s.logit_cap = static_cast<float>(k.number("final_logit_softcapping", 0.0));
   s.ropes.push_back(rope(k, s, k.number("rope.freq_base", 1e6), true));
   s.ropes.push_back(rope(k, s, k.number("rope.freq_base_swa", k.number("rope.local.freq_base", 1e4)), false));
-  for (int64_t i = 0; i < s.L; ++i)
-    s.layers.push_back((i + 1) % pattern == 0 ? LayerSpec{.window = 0, .rope = 0}
-                                              : LayerSpec{.window = window, .rope = 1});
+  const LayerSpec global{.window = 0, .rope = 0};
+  const LayerSpec local{.window = k.integer("attention.sliding_window", 512), .rope = 1};
+  const std::vector<bool> windowed = windowed_layers(k, s.L);
+  for (const bool has_window : windowed) s.layers.push_back(has_window ? local : global);
 }
 
 void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
@@ -89,9 +109,10 @@ void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
 }
 
 void end_ids(const formats::GgufFile& file, ModelSpec& s) {
-  for (const char* name : {"eos", "eot", "eom"})
-    if (const auto id = file.integer(fmt::format("tokenizer.ggml.{}_token_id", name)))
-      s.end_ids.push_back(static_cast<int32_t>(*id));
+  for (const char* name : {"eos", "eot", "eom"}) {
+    const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
+    if (const auto id = file.integer(key)) add_end_id(*id, fmt::format("{}: {}", file.name(), key), s);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,13 @@ double number(const RopeInput& in, std::string_view key, std::optional<double> a
   return *absent;
 }
 
+double positive(const RopeInput& in, std::string_view key, std::optional<double> absent, const std::string& what) {
+  const double v = number(in, key, absent, what);
+  if (!(v > 0) || !std::isfinite(v))
+    fail(ErrorKind::corrupt_file, "{}: rope_type {} has {} {}, it must be positive", what, in.type, key, v);
+  return v;
+}
+
 std::vector<double> plain_frequencies(const RopeInput& in) {
   std::vector<double> f(static_cast<size_t>(in.rot / 2));
   for (size_t i = 0; i < f.size(); ++i)
@@ -24,9 +31,9 @@ std::vector<double> plain_frequencies(const RopeInput& in) {
 
 // Llama 3.1: long waves are divided by the factor, short ones kept, a linear blend between.
 void llama3(const RopeInput& in, const std::string& what, std::vector<double>& f) {
-  const double factor = number(in, "factor", {}, what), low = number(in, "low_freq_factor", 1.0, what),
+  const double factor = positive(in, "factor", {}, what), low = number(in, "low_freq_factor", 1.0, what),
                high = number(in, "high_freq_factor", 4.0, what),
-               S0 = number(in, "original_max_position_embeddings", 8192.0, what);
+               S0 = positive(in, "original_max_position_embeddings", 8192.0, what);
   for (double& v : f) {
     const double wave = 2 * std::numbers::pi / v;
     if (wave > S0 / low) v /= factor;
@@ -39,8 +46,8 @@ void llama3(const RopeInput& in, const std::string& what, std::vector<double>& f
 
 // YaRN (Peng et al. 2023): blend by dimension, plus a factor on cos and sin.
 float yarn(const RopeInput& in, const std::string& what, std::vector<double>& f) {
-  const double factor = number(in, "factor", {}, what), rot = static_cast<double>(in.rot),
-               S0 = number(in, "original_max_position_embeddings", static_cast<double>(in.context), what);
+  const double factor = positive(in, "factor", {}, what), rot = static_cast<double>(in.rot),
+               S0 = positive(in, "original_max_position_embeddings", static_cast<double>(in.context), what);
   const auto turn = [&](double beta) {
     return rot * std::log(S0 / (2 * std::numbers::pi * beta)) / (2 * std::log(in.base));
   };
@@ -56,7 +63,7 @@ float yarn(const RopeInput& in, const std::string& what, std::vector<double>& f)
 
 // LongRoPE (Ding et al. 2024): a factor a dimension; which list is decided once, by the trained maximum.
 float longrope(const RopeInput& in, const std::string& what, std::vector<double>& f) {
-  const double S0 = number(in, "original_max_position_embeddings", {}, what);
+  const double S0 = positive(in, "original_max_position_embeddings", {}, what);
   const bool is_long = static_cast<double>(in.context) > S0;
   const char* key = is_long ? "long_factor" : "short_factor";
   const json::Value* list = in.numbers.get(key);
@@ -82,16 +89,13 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
   spec.pair_stride = in.interleaved ? 0 : in.rot / 2;
   std::vector<double> f = plain_frequencies(in);
   if (in.type == "linear") {
-    const double factor = number(in, "factor", {}, what);
+    const double factor = positive(in, "factor", {}, what);
     for (double& v : f) v /= factor;
   } else if (in.type == "dynamic") {
     spec.dynamic_base = in.base;
-    spec.dynamic_factor = number(in, "factor", {}, what);
-    spec.dynamic_positions =
-        static_cast<int64_t>(number(in, "original_max_position_embeddings", static_cast<double>(in.context), what));
-    if (spec.dynamic_positions <= 0)
-      fail(ErrorKind::corrupt_file, "{}: rope_type dynamic has original_max_position_embeddings {}", what,
-           spec.dynamic_positions);
+    spec.dynamic_factor = positive(in, "factor", {}, what);
+    spec.dynamic_positions = static_cast<int64_t>(
+        std::min(positive(in, "original_max_position_embeddings", static_cast<double>(in.context), what), 0x1p31));
   } else if (in.type == "llama3") {
     llama3(in, what, f);
   } else if (in.type == "yarn") {
@@ -100,7 +104,7 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
     spec.attention_factor = longrope(in, what, f);
   } else if (in.type == "proportional") {
     // Frequencies run over the whole head; only the first rot / 2 pairs of (i, i + Dh / 2) turn.
-    const double factor = number(in, "factor", 1.0, what);
+    const double factor = positive(in, "factor", 1.0, what);
     for (size_t i = 0; i < f.size(); ++i)
       f[i] = std::pow(in.base, -2.0 * static_cast<double>(i) / static_cast<double>(in.Dh)) / factor;
     spec.pair_stride = in.Dh / 2;

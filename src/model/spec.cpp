@@ -8,6 +8,18 @@ std::vector<std::string> supported_model_types() {
   return {"llama", "mistral", "qwen2", "qwen3", "gemma3", "gemma3_text"};
 }
 
+void add_end_id(int64_t id, const std::string& place, ModelSpec& s) {
+  if (id < INT32_MIN || id > INT32_MAX) fail(ErrorKind::corrupt_file, "{}: {} is no token id", place, id);
+  s.end_ids.push_back(static_cast<int32_t>(id));
+}
+
+void add_end_ids(const json::Value* ids, const std::string& place, ModelSpec& s) {
+  if (!ids) return;
+  if (const json::Array* list = ids->array())
+    for (const json::Value& id : *list) add_end_id(id.as_int(place), place, s);
+  else add_end_id(ids->as_int(place), place, s);
+}
+
 void check_extents(const ModelSpec& s) {
   struct Extent {
     const char* name;
@@ -19,6 +31,11 @@ void check_extents(const ModelSpec& s) {
   for (const Extent& e : extents)
     if (e.value <= 0 || e.value > e.max)
       fail(ErrorKind::corrupt_file, "{}: {} is {}, expected 1 to {}", s.file, e.name, e.value, e.max);
+  // Together, so that bytes of a KV cache cannot wrap: 8 bytes a value and position, 2^28 positions.
+  constexpr int64_t kKvColumnsMax = int64_t{1} << 28;
+  if (s.L * s.Hkv * s.Dh > kKvColumnsMax)
+    fail(ErrorKind::corrupt_file, "{}: {} layers of {} KV heads of {} are more than {} columns", s.file, s.L, s.Hkv,
+         s.Dh, kKvColumnsMax);
 }
 
 void check(const ModelSpec& s) {

@@ -52,6 +52,11 @@ std::vector<std::string> supported_model_types();
 ModelSpec parse_config(const json::Value& config, const std::string& file);
 ModelSpec parse_gguf(const formats::GgufFile& gguf);
 
+// Appends eos_token_id of a config, a number or a list of them; null: none. Throws Error{corrupt_file} for another type
+// or an id that needs more than 32 bits; ids outside the vocabulary are left to decode::end_ids.
+void add_end_ids(const json::Value* ids, const std::string& place, ModelSpec& spec);
+void add_end_id(int64_t id, const std::string& place, ModelSpec& spec);
+
 // Extents positive and within bounds: before anything of their size is made.
 void check_extents(const ModelSpec& spec);
 // Checks that hold for every family: extents, H a multiple of Hkv, layers of size L, no negative window.

@@ -222,6 +222,20 @@ TEST(Config, refuses_absent_and_impossible_numbers) {
             "corrupt_file: config.json: sliding_window_pattern is 0");
 }
 
+TEST(Config, end_ids_are_a_number_or_a_list_and_are_not_cut_to_32_bits) {
+  EXPECT_EQ(parse(R"("eos_token_id": [2, 7])").end_ids, (std::vector<int32_t>{2, 7}));
+  EXPECT_EQ(parse(R"("eos_token_id": 2)").end_ids, (std::vector<int32_t>{2}));
+  EXPECT_EQ(refusal(R"("eos_token_id": 4294967298)"),
+            "corrupt_file: config.json: eos_token_id: 4294967298 is no token id");
+}
+
+// Each is possible alone; bytes of the KV cache would wrap.
+TEST(Config, extents_whose_cache_has_no_size_are_refused) {
+  EXPECT_EQ(refusal(R"("num_hidden_layers": 4096, "num_attention_heads": 65536, "num_key_value_heads": 65536,
+                       "head_dim": 16384)"),
+            "corrupt_file: config.json: 4096 layers of 65536 KV heads of 16384 are more than 268435456 columns");
+}
+
 TEST(Config, a_negative_window_is_refused) {
   EXPECT_EQ(refusal(R"("model_type": "mistral", "sliding_window": -8)"),
             "corrupt_file: config.json: the window of layer 0 is -8");

@@ -122,6 +122,41 @@ TEST(GgufSpec, gemma3_has_the_defaults_of_its_family) {
   EXPECT_EQ(s.embed_scale, to_float(to_bf16(std::sqrt(8.0f))));
 }
 
+TEST(GgufSpec, windows_may_be_listed_by_layer) {
+  formats::GgufFile file;
+  const auto spec_of = [&](uint32_t element, const std::vector<int>& list) {
+    const File f = sample("gemma3");
+    test::GgufBytes g(1, 1 + f.integers.size() + f.numbers.size() + 1);
+    g.key("general.architecture", 8).string("gemma3");
+    for (const auto& [key, v] : f.integers) g.scalar<int64_t>(key, 11, v);
+    for (const auto& [key, v] : f.numbers) g.scalar<float>(key, 6, static_cast<float>(v));
+    g.array("gemma3.attention.sliding_window_pattern", element, list.size());
+    for (const int v : list)
+      if (element == 7) g.number<uint8_t>(static_cast<uint8_t>(v));
+      else g.number<float>(static_cast<float>(v));
+    g.tensor("token_embd.weight", {kD, kV}, 0, 0).data(4 * kD * kV);
+    file = formats::GgufFile::parse(test::as_bytes(g.text), "m.gguf");
+    return parse_gguf(file);
+  };
+  const std::vector<int> list = {1, 0, 1, 1, 0, 0, 1};
+  const ModelSpec s = spec_of(7, list);
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(s.layers[i].window, list[i] ? 512 : 0) << i;
+    EXPECT_EQ(s.layers[i].rope, list[i]) << i;
+  }
+  const std::string key = "corrupt_file: m.gguf: gemma3.attention.sliding_window_pattern has ";
+  EXPECT_EQ(test::outcome([&] { spec_of(7, {1, 0}); }), key + "2 values of boolean for 7 layers");
+  EXPECT_EQ(test::outcome([&] { spec_of(6, list); }), key + "7 values of f32 for 7 layers");
+}
+
+TEST(GgufSpec, the_caps_of_a_gemma3_file_hold) {
+  File f = sample("gemma3");
+  f.numbers["gemma3.attn_logit_softcapping"] = 50;
+  f.numbers["gemma3.final_logit_softcapping"] = 30;
+  EXPECT_EQ(parse(f).attention_cap, 50);
+  EXPECT_EQ(parse(f).logit_cap, 30);
+}
+
 TEST(GgufSpec, the_scale_of_gemma3_27b_is_of_its_width) {
   File f = sample("gemma3");
   f.integers["gemma3.attention.key_length"] = 16;
@@ -166,6 +201,8 @@ TEST(GgufSpec, refuses) {
             "corrupt_file: m.gguf: sliding_window_pattern is 0");
   EXPECT_EQ(refusal([](File& f) { f.integers["gemma3.attention.sliding_window"] = -1; }, "gemma3"),
             "corrupt_file: m.gguf: the window of layer 0 is -1");
+  EXPECT_EQ(refusal([](File& f) { f.integers["tokenizer.ggml.eot_token_id"] = int64_t{1} << 32; }),
+            "corrupt_file: m.gguf: tokenizer.ggml.eot_token_id: 4294967296 is no token id");
 }
 
 TEST(GgufSpec, a_huge_layer_count_allocates_nothing) {

@@ -158,12 +158,23 @@ TEST(Rope, refuses_numbers_that_are_absent_or_impossible) {
   EXPECT_EQ(refusal(wide), "corrupt_file: config.json: 66 of 64 head columns turn, an even number up to 64 is needed");
 }
 
-// A factor of zero or a base of one would give infinities or NaN that every answer then carries.
-TEST(Rope, refuses_frequencies_that_are_not_finite) {
-  EXPECT_EQ(refusal(input("linear", R"({"factor": 0})")),
-            "corrupt_file: config.json: rope_type linear gives a frequency of inf");
+// Zero gives infinities that every answer then carries, less than zero turns the wrong way or gives NaN far out.
+TEST(Rope, refuses_factors_and_lengths_that_are_not_positive) {
+  for (const char* type : {"linear", "dynamic", "llama3", "yarn", "proportional"})
+    for (const char* factor : {"0", "-2"})
+      EXPECT_EQ(
+          refusal(input(type, fmt::format(R"({{"factor": {}}})", factor).c_str())),
+          fmt::format("corrupt_file: config.json: rope_type {} has factor {}, it must be positive", type, factor));
   EXPECT_EQ(refusal(input("dynamic", R"({"factor": 2, "original_max_position_embeddings": 0})")),
-            "corrupt_file: config.json: rope_type dynamic has original_max_position_embeddings 0");
+            "corrupt_file: config.json: rope_type dynamic has original_max_position_embeddings 0, it must be positive");
+  EXPECT_EQ(refusal(input("longrope", R"({"original_max_position_embeddings": 1024, "long_factor": [0]})")),
+            "corrupt_file: config.json: long_factor has 1 values, 32 pairs turn");
+}
+
+TEST(Rope, a_dynamic_length_beyond_every_position_never_stretches) {
+  const graph::RopeSpec s =
+      make_rope(input("dynamic", R"({"factor": 2, "original_max_position_embeddings": 1e300})"), "c");
+  EXPECT_EQ(s.dynamic_positions, int64_t{1} << 31);
 }
 
 }  // namespace
