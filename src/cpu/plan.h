@@ -107,7 +107,11 @@ class CpuPlan final : public graph::Plan {
   }
   const StepList& few() const { return few_; }
   const StepList& many() const { return many_; }
-  Core core() const { return core_; }  // of integer formats
+  // Of integer formats. In fast mode the head keeps 16-bit activations: its few rows are bound by the weights' bytes,
+  // and its rounding goes straight into the logits.
+  Core core(graph::Rows rows = graph::Rows::packed) const {
+    return core_ == Core::s8 && rows == graph::Rows::gathered ? Core::s16 : core_;
+  }
   int64_t K_max() const { return K_max_; }
   int64_t temp_floats() const { return temp_floats_; }  // a member's scratch for lora and constants
   int64_t vocabulary() const { return vocabulary_; }    // rows of the smallest embedding table; 0: none

@@ -125,17 +125,18 @@ std::byte* activations(const Run& run, const Step& s, int member) {
                                       : run.space.activations.data() + s.slot * run.space.slot_bytes;
 }
 
-Core core_of(const Run& run, int32_t weight) {
+Core core_of(const Run& run, const Step& s, int32_t weight) {
   const Matrix& w = run.weights[static_cast<size_t>(weight)]->matrix;
-  return w.supports(run.plan.core()) ? run.plan.core() : Core::f32;
+  const Core core = run.plan.core(s.rows);
+  return w.supports(core) ? core : Core::f32;
 }
 
 void quantize(const Run& run, const Step& s, int member) {
-  if (std::ranges::all_of(s.readers, [&](int32_t w) { return core_of(run, w) == Core::f32; })) return;
+  if (std::ranges::all_of(s.readers, [&](int32_t w) { return core_of(run, s, w) == Core::f32; })) return;
   const int64_t M = run.rows(s.rows), n = run.team.size();
   const int64_t begin = s.share == Share::own ? 0 : M * member / n;
   const int64_t end = s.share == Share::own ? M : M * (member + 1) / n;
-  quantize_rows({.core = run.plan.core(),
+  quantize_rows({.core = run.plan.core(s.rows),
                  .K = s.x.cols,
                  .x = pointer(run, s.x, member),
                  .ldx = s.x.stride,
@@ -145,7 +146,7 @@ void quantize(const Run& run, const Step& s, int member) {
 }
 
 void linear_step(const Run& run, const Step& s, int member) {
-  const Core core = core_of(run, s.weight);
+  const Core core = core_of(run, s, s.weight);
   linear({.w = &run.weights[static_cast<size_t>(s.weight)]->matrix,
           .core = core,
           .M = run.rows(s.rows),

@@ -60,7 +60,8 @@ AttentionScratch MemberSpace::attention_for(int64_t Dh, int64_t rows) const {
 
 void Workspace::fit(const CpuPlan& plan, Isa isa) {
   const int64_t K = round_up(std::max<int64_t>(plan.K_max(), 32), 32);
-  const int64_t row = act_row_bytes(plan.core(), K, isa);
+  const int64_t row =
+      std::max(act_row_bytes(plan.core(), K, isa), act_row_bytes(plan.core(graph::Rows::gathered), K, isa));
   shared.reserve(4 * std::max(plan.few().shared_floats, plan.many().shared_floats), "the arena");
   slot_bytes = std::max(slot_bytes, round_up(row * plan.many().rows_max, 64));
   activations.reserve(slot_bytes * kActSlots, "activations");
