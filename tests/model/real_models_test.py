@@ -49,18 +49,24 @@ def test_fast_mode_stays_within_its_published_kl(hearth, oracle, model_file, nam
 
 
 @pytest.mark.parametrize("name", [SMALL, *LARGER, LARGEST])
-def test_quantized_kv_costs_what_it_should(hearth, model_file, name, record_property):
-    """q8 within 1e-3 of bf16 KV; q4 reported, and dearer than q8 (else it was not used)."""
-    costs = {8: measure.Agreement(), 4: measure.Agreement()}
+@pytest.mark.timeout(3600)
+def test_quantized_kv_costs_what_its_format_costs(hearth, oracle, model_file, name, record_property):
+    """The same format in the float32 oracle is the judge: the cost is the format's (bf16 scales), not the kernels'."""
+    ours, format_alone = {}, {}
+    for bits in (8, 4):
+        ours[bits], format_alone[bits] = measure.Agreement(), measure.Agreement()
     for ids in corpus.windows(model_file(name), 2):
-        plain = hearth.logits(model_file(name), ids)
-        for bits, seen in costs.items():
-            seen.add(plain, hearth.logits(model_file(name), ids, kv=f"q{bits}"))
-    for bits, seen in costs.items():
-        record_property("agreement", f"{name} q{bits}: {seen}")
-        print(f"{name} q{bits} KV against bf16 KV: {seen}")
-    assert 0 < costs[8].kl <= 1e-3, str(costs[8])
-    assert costs[8].kl < costs[4].kl < np.inf, str(costs[4])
+        plain, exact = hearth.logits(model_file(name), ids), oracle(name).logits(ids)
+        for bits in (8, 4):
+            ours[bits].add(plain, hearth.logits(model_file(name), ids, kv=f"q{bits}"))
+            format_alone[bits].add(exact, host.forward(oracle(name).model, ids, kv_bits=bits))
+    for bits in (8, 4):
+        line = f"{name} q{bits} KV: {ours[bits]}; in the oracle {format_alone[bits]}"
+        record_property("agreement", line)
+        print(line)
+        # 512 positions estimate a mean of a heavy-tailed quantity: half as much again either way.
+        assert format_alone[bits].kl / 1.5 <= ours[bits].kl <= format_alone[bits].kl * 1.5, line
+    assert ours[8].kl < ours[4].kl
 
 
 @pytest.mark.parametrize("name", [SMALL, *LARGER])
