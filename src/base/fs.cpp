@@ -87,6 +87,13 @@ class RealFs : public Fs {
     return false;
   }
 
+  bool is_special(const Path& path) override {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) == 0) return !S_ISREG(info.st_mode);
+    if (errno != ENOENT && errno != ENOTDIR) failed(path, "stat", errno);
+    return false;
+  }
+
   std::vector<Entry> list(const Path& dir) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(dir.c_str()), ::closedir);
     if (!stream) failed(dir, "opendir", errno);
@@ -146,17 +153,27 @@ Fs& real_fs() {
   return fs;
 }
 
-AtomicFile::AtomicFile(Fs& fs, Path path, int mode)
-    : fs_(fs), path_(std::move(path)), temporary_(temporary_of(path_)), file_(fs.create(temporary_, mode)) {}
+AtomicFile::AtomicFile(Fs& fs, Path path, int mode) : fs_(fs), path_(std::move(path)), temporary_(temporary_of(path_)) {
+  // A rename would put a file in the place of a device as well.
+  if (fs_.is_special(path_))
+    fail(ErrorKind::invalid_argument, "{}: something else than a file is there, it is not replaced", path_.string());
+  attempt([&] { file_ = fs_.create(temporary_, mode); });
+}
 
 AtomicFile::~AtomicFile() { drop(); }
 
-// Runs a step; when it fails nothing of this file is left but the old version.
+// Runs a step; when it fails nothing of this file is left but the old version. The error names the file that was asked
+// for, as nobody knows the temporary.
 template <class Step>
 void AtomicFile::attempt(const Step& step) {
-  HEARTH_CHECK(file_, "{} is committed or has failed", path_.string());
   try {
     step();
+  } catch (const Error& error) {
+    drop();
+    std::string sentence = error.what();
+    if (const std::string name = temporary_.string(); sentence.starts_with(name))
+      sentence.replace(0, name.size(), path_.string());
+    throw Error(error.kind(), sentence);
   } catch (...) {
     drop();
     throw;
@@ -164,10 +181,12 @@ void AtomicFile::attempt(const Step& step) {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
+  HEARTH_CHECK(file_, "{} is committed or has failed", path_.string());
   attempt([&] { file_->write(bytes); });
 }
 
 void AtomicFile::commit() {
+  HEARTH_CHECK(file_, "{} is committed or has failed", path_.string());
   attempt([&] {
     file_->sync();
     fs_.rename(temporary_, path_);

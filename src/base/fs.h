@@ -34,6 +34,7 @@ class Fs {
   // The whole of a regular file. Error{corrupt_file} when it is larger than bytes_max; nothing is read then.
   virtual std::string read_file(const Path& path, size_t bytes_max) = 0;
   virtual bool exists(const Path& path) = 0;
+  virtual bool is_special(const Path& path) = 0;         // there, and no regular file: a folder, a device, a pipe
   virtual std::vector<Entry> list(const Path& dir) = 0;  // by name; without . and ..
   virtual void make_dirs(const Path& dir) = 0;           // as mkdir -p, mode 0700 for the new ones
   virtual void remove(const Path& path) = 0;             // a file; absence is no error
@@ -49,9 +50,10 @@ Fs& real_fs();
 
 // A file that appears under its name only when commit() has made it durable. Without commit, or after any failure, the
 // temporary is removed and the old version stays. A failed fsync is final: the kernel has dropped the dirty pages, so
-// the caller writes anew from its source.
+// the caller writes anew from its source. Errors name `path`, not the temporary.
 class AtomicFile {
  public:
+  // Throws Error{invalid_argument} when something is there already that is no regular file: a folder, a device.
   AtomicFile(Fs& fs, Path path, int mode = 0644);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -27,6 +27,10 @@ class FaultyFs : public io::Fs {
     step(path, "stat");
     return base_.exists(path);
   }
+  bool is_special(const io::Path& path) override {
+    step(path, "stat");
+    return base_.is_special(path);
+  }
   std::vector<io::Entry> list(const io::Path& dir) override {
     step(dir, "opendir");
     return base_.list(dir);

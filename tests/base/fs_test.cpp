@@ -36,6 +36,30 @@ TEST(Fs, writes_and_replaces_whole_files) {
   EXPECT_EQ(real_fs().list(dir.path()).size(), 1u);  // no temporary is left
 }
 
+TEST(Fs, what_is_no_file_is_never_replaced) {
+  const TemporaryDir dir;
+  const Path pipe = dir.path() / "pipe", link = dir.path() / "link";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::filesystem::create_symlink("pipe", link);
+  std::filesystem::create_directory(dir.path() / "folder");
+  for (const Path& path : {pipe, link, dir.path() / "folder"}) {
+    const Error e = refusal([&] { write_file_atomic(real_fs(), path, "x"); });
+    EXPECT_EQ(e.kind(), ErrorKind::invalid_argument) << e.what();
+    EXPECT_TRUE(std::string_view(e.what()).starts_with(path.string() + ": ")) << e.what();
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(real_fs().list(dir.path()).size(), 3u);  // no temporary is left
+}
+
+TEST(Fs, an_error_names_the_file_and_not_the_temporary) {
+  const TemporaryDir dir;
+  const Path path = dir.path() / "absent" / "a.json";
+  const Error e = refusal([&] { write_file_atomic(real_fs(), path, "x"); });
+  EXPECT_EQ(e.kind(), ErrorKind::not_found);
+  EXPECT_TRUE(std::string_view(e.what()).starts_with(path.string() + ": open: ")) << e.what();
+}
+
 // Every step of a write fails once, alone and with all later ones: the old version stays whole, or, once the rename
 // has happened, the new one is there whole. Never a mixture.
 TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
@@ -56,7 +80,7 @@ TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
           failure = e.what();
           ++failures;
         }
-        const bool renamed = nth >= 5;  // after open, write, fsync, rename
+        const bool renamed = nth >= 6;  // after a look at the name, open, write, fsync, rename
         EXPECT_EQ(read(path), renamed ? "new version" : "old") << nth << ": " << failure;
         if (!for_good) {
           EXPECT_EQ(real_fs().list(dir.path()).size(), 1u) << nth << ": " << failure;
@@ -64,7 +88,7 @@ TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
         if (failure.empty()) break;
         EXPECT_NE(failure.find(reason), std::string::npos);
       }
-      EXPECT_EQ(failures, 5);  // open, write, fsync, rename, fsync of the folder
+      EXPECT_EQ(failures, 6);  // the look, open, write, fsync, rename, fsync of the folder
     }
 }
 
@@ -79,7 +103,7 @@ TEST(Fs, without_commit_nothing_appears) {
 
 TEST(Fs, a_failed_file_is_dead) {
   const TemporaryDir dir;
-  FaultyFs faulty(real_fs(), 2, "Input/output error");
+  FaultyFs faulty(real_fs(), 3, "Input/output error");
   AtomicFile file(faulty, dir.path() / "x");
   EXPECT_EQ(refusal([&] { file.write("abc"); }).kind(), ErrorKind::io);
   EXPECT_DEATH(file.commit(), "is committed or has failed");
