@@ -21,6 +21,7 @@ class DirModel final : public Model {
     path_ = path;
     spec_ = parse_config(dir_.config, (path / "config.json").string());
     weights_ = safetensors_weights(spec_, dir_, files_);
+    check_layers(spec_, *weights_);
     if (!weights_->has("lm_head")) spec_.tied = true;
     read_generation();
     read_kv();

@@ -14,6 +14,7 @@ class GgufModel final : public Model {
     path_ = path;
     spec_ = parse_gguf(file_);
     weights_ = gguf_weights(spec_, file_);
+    check_layers(spec_, *weights_);
     license_ = std::string(file_.string("general.license").value_or(""));
     constexpr std::string_view kTemplate = "tokenizer.chat_template";
     if (const auto source = file_.string(kTemplate)) templates_["default"] = std::string(*source);
