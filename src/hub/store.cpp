@@ -36,7 +36,8 @@ FolderContents contents_of(const fs::path& folder) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     contents.config |= name == "config.json";
-    contents.safetensors |= name.ends_with(".safetensors");
+    // An index promises weights: what it names and is not there is told when the model is opened.
+    contents.safetensors |= name.ends_with(".safetensors") || name == "model.safetensors.index.json";
     if (name.ends_with(".gguf")) contents.listing.files.push_back({name, "", 0});
   }
   if (error) fail(ErrorKind::io, "cannot read {}: {}", folder.string(), error.message());
@@ -89,7 +90,7 @@ FoundModel Store::find(const std::string& name) const {
          !error && it != end && beside.size() < 10'000; it.increment(error))
       beside.push_back(it->path().filename().string());
     const std::vector<std::string> near = nearest(path.filename().string(), beside);
-    fail(ErrorKind::not_found, "{}: no such file or folder{}", base,
+    fail(ErrorKind::not_found, "{}: no such file or folder{}; hearth ls shows the store", base,
          near.empty() ? "" : fmt::format("; beside it is {}", fmt::join(near, ", ")));
   }
   if (auto found = find_name(base, part, true)) return *found;
@@ -106,6 +107,10 @@ std::optional<FoundModel> Store::find_path(const std::string& name) const {
   const fs::file_status status = fs::status(path, error);
   if (error && status.type() != fs::file_type::not_found && looks_like_path(name))
     fail(ErrorKind::io, "{}: {}", name, error.message());
+  if (status.type() == fs::file_type::not_found && looks_like_path(name) && fs::is_symlink(path, error))
+    fail(ErrorKind::not_found, "{} is a link to {}, which is not there", name, fs::read_symlink(path, error).string());
+  if (fs::exists(status) && !fs::is_directory(status) && !fs::is_regular_file(status) && looks_like_path(name))
+    fail(ErrorKind::invalid_argument, "{} is neither a file nor a folder", name);
   FoundModel found{.path = path, .format = ModelFormat::gguf, .name = name, .repo = "", .revision = "", .adapter = ""};
   if (fs::is_directory(status)) {
     const FolderContents contents = contents_of(path);
