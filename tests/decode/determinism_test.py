@@ -23,7 +23,8 @@ def where(a, b) -> str:
     return f"rows {rows[:8]} of {len(a)} differ, by up to {np.abs(a - b).max()}"
 
 
-@pytest.fixture(scope="module", params=["tiny", "smollm2"])
+# The real model on the slower paths takes minutes.
+@pytest.fixture(scope="module", params=["tiny", pytest.param("smollm2", marks=pytest.mark.full)])
 def subjects(request, checkpoint, model_file):
     """(model, ids) pairs."""
     if request.param == "tiny":
@@ -39,6 +40,14 @@ def test_bits_do_not_depend_on_threads_or_chunks(hearth, subjects, isa, numerics
         for threads, chunk in [(1, None), (2, None), *((2, c) for c in CHUNKS), (1, 7)]:
             other = hearth.logits(model, ids, numerics=numerics, threads=threads, chunk=chunk, isa=isa)
             assert same_bits(base, other), f"{model.name}, {threads} threads, chunk {chunk}: {where(base, other)}"
+
+
+def test_bits_of_a_real_model_do_not_depend_on_threads_or_chunks(hearth, model_file):
+    model, ids = model_file("smollm2"), corpus.windows(model_file("smollm2"), 1)[0][:ROWS]
+    base = hearth.logits(model, ids, threads=1)
+    for threads, chunk in [(2, 1), (2, 7), (1, 64), (2, 4096)]:
+        other = hearth.logits(model, ids, threads=threads, chunk=chunk)
+        assert same_bits(base, other), f"{threads} threads, chunk {chunk}: {where(base, other)}"
 
 
 @pytest.mark.parametrize("kv", ["bf16", "q8", "q4", "f32"])

@@ -516,7 +516,7 @@ class _Noisy(nn.Module):
 # A layer module stands for up to three roundings: its own, its bias's or second factor's, and that of the elementwise
 # step behind it (rope, attention, activation, addition).
 ROUNDINGS_A_MODULE = 3
-DRAWS = 3
+DRAWS = 6
 
 
 def bound(checkpoint: Checkpoint, eps: float) -> float:
