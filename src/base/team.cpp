@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <span>
@@ -55,6 +56,8 @@ void spin_until(Done done) {
 }
 
 }  // namespace
+
+int cpus_allowed() { return std::max(1, static_cast<int>(allowed_cpus().size())); }
 
 struct Team::State {
   struct alignas(64) Line {

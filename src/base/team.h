@@ -6,6 +6,10 @@
 
 namespace hearth {
 
+// CPUs of the process's affinity mask, as it was when this or a team was first asked for: a team pins its caller, whose
+// mask afterwards names one CPU. At least 1.
+int cpus_allowed();
+
 class Team {
  public:
   // threads >= 1. Members are pinned to distinct CPUs of the process's affinity mask where there are enough.

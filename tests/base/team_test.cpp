@@ -37,6 +37,16 @@ TEST(Team, refuses_fewer_than_one_thread) {
     }
 }
 
+TEST(Team, a_pinned_caller_still_knows_how_many_cpus_it_may_use) {
+  const int before = cpus_allowed();
+  EXPECT_GE(before, 1);
+  std::thread([before] {  // keeps its mask to itself
+    const Team team(before);
+    EXPECT_EQ(cpus_of_caller().size(), 1u);
+    EXPECT_EQ(cpus_allowed(), before);
+  }).join();
+}
+
 TEST(Team, calls_every_member_once_and_the_caller_is_member_0) {
   for (int threads = 1; threads <= 4; ++threads) {
     Team team(threads);
