@@ -25,29 +25,15 @@ constexpr Pair kTop[] = {{"model.embed_tokens", "token_embd"}, {"model.norm", "o
 
 class GgufWeights final : public WeightTable {
  public:
-  GgufWeights(const ModelSpec& spec, const formats::GgufFile& file) : WeightTable(spec), file_(file) {}
+  GgufWeights(const ModelSpec& spec, const formats::GgufFile& file) : WeightTable(spec, file.files()), file_(file) {}
 
   bool has(std::string_view module) const override { return file_.find_tensor(tensor_name(module)) != nullptr; }
-
-  void release(const PackedTensor& tensor) override {
-    for (const MappedFile& file : file_.files()) {
-      const std::span<const std::byte> bytes = file.bytes();
-      if (tensor.data.data() >= bytes.data() && tensor.data.data() < bytes.data() + bytes.size())
-        file.release(static_cast<size_t>(tensor.data.data() - bytes.data()), tensor.data.size());
-    }
-  }
 
   std::vector<std::string> surplus() const override {
     std::vector<std::string> names;
     for (const formats::GgufTensor& t : file_.tensors())
       if (!asked_.contains(std::string(t.name)) && t.name != "rope_freqs.weight") names.emplace_back(t.name);
     return names;
-  }
-
-  int64_t file_bytes() const override {
-    int64_t sum = 0;
-    for (const MappedFile& file : file_.files()) sum += static_cast<int64_t>(file.bytes().size());
-    return sum;
   }
 
  protected:

@@ -25,30 +25,15 @@ bool expected_surplus(std::string_view name) {
 class SafetensorsWeights final : public WeightTable {
  public:
   SafetensorsWeights(const ModelSpec& spec, const formats::ModelDir& dir, const formats::Safetensors& files)
-      : WeightTable(spec), dir_(dir), files_(files) {}
+      : WeightTable(spec, files.files()), dir_(dir), files_(files) {}
 
   bool has(std::string_view module) const override { return !locate(module, ".weight").empty(); }
-
-  void release(const PackedTensor& tensor) override {
-    for (const auto span : {tensor.data, tensor.scales, tensor.biases})
-      for (const MappedFile& file : files_.files()) {
-        const std::span<const std::byte> bytes = file.bytes();
-        if (!span.empty() && span.data() >= bytes.data() && span.data() < bytes.data() + bytes.size())
-          file.release(static_cast<size_t>(span.data() - bytes.data()), span.size());
-      }
-  }
 
   std::vector<std::string> surplus() const override {
     std::vector<std::string> names;
     for (const formats::SafeTensor& t : files_.tensors())
       if (!asked_.contains(t.name) && !expected_surplus(t.name)) names.push_back(t.name);
     return names;
-  }
-
-  int64_t file_bytes() const override {
-    int64_t sum = 0;
-    for (const MappedFile& file : files_.files()) sum += static_cast<int64_t>(file.bytes().size());
-    return sum;
   }
 
  protected:

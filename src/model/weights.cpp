@@ -26,6 +26,15 @@ PackedTensor WeightTable::get(const graph::ValueInfo& weight) {
   return rewrite(weight, tensor);
 }
 
+void WeightTable::release(const PackedTensor& tensor) {
+  for (const auto part : {tensor.data, tensor.scales, tensor.biases})
+    for (const MappedFile& file : mapped_) {
+      const std::span<const std::byte> bytes = file.bytes();
+      if (!part.empty() && part.data() >= bytes.data() && part.data() < bytes.data() + bytes.size())
+        file.release(static_cast<size_t>(part.data() - bytes.data()), part.size());
+    }
+}
+
 PackedTensor WeightTable::rewrite(const graph::ValueInfo& weight, PackedTensor tensor) {
   if (spec_.norm_plus_one && is_norm(weight.name)) {
     // 1 + w, rounded to the type that the file stores.
@@ -44,6 +53,9 @@ PackedTensor WeightTable::rewrite(const graph::ValueInfo& weight, PackedTensor t
   if (spec_.gguf_pair_rows && ends_with_any(weight.name, {"q_proj", "k_proj", "q_proj.bias", "k_proj.bias"})) {
     // Row 2i + t of a head goes to i + t Dh / 2. A bias is one row of values: its "rows" are single values.
     const bool bias = weight.name.ends_with(".bias");
+    if (bias && values_per_block(tensor.format) != 1)
+      fail(ErrorKind::corrupt_file, "{}: {} is {}, a bias is f32, f16 or bf16", spec_.file, weight.name,
+           name_of(tensor.format));
     const int64_t rows = bias ? tensor.K : tensor.N, half = spec_.Dh / 2;
     const int64_t bytes_per_row = static_cast<int64_t>(tensor.data.size()) / rows;
     std::vector<std::byte>& bytes = owned_.emplace_back(tensor.data.size());

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mmap.h"
 #include "formats/gguf.h"
 #include "formats/model_dir.h"
 #include "formats/safetensors.h"
@@ -30,21 +31,23 @@ class WeightTable {
   virtual bool has(std::string_view module) const = 0;  // the file holds "<module>.weight"
 
   // The loader is done with this tensor: resident pages of its file are given back.
-  virtual void release(const PackedTensor& tensor) = 0;
+  void release(const PackedTensor& tensor);
 
   // Names in the file that the forward did not ask for, less those that are expected (spec models 3).
   virtual std::vector<std::string> surplus() const = 0;
 
-  virtual int64_t file_bytes() const = 0;
+  // The files that the weights lie in, in the order of the parts.
+  const std::vector<MappedFile>& files() const { return mapped_; }
 
  protected:
-  explicit WeightTable(const ModelSpec& spec) : spec_(spec) {}
+  WeightTable(const ModelSpec& spec, const std::vector<MappedFile>& files) : spec_(spec), mapped_(files) {}
   virtual PackedTensor find(const graph::ValueInfo& weight) = 0;  // as the file has it
 
   const ModelSpec& spec_;
 
  private:
   PackedTensor rewrite(const graph::ValueInfo& weight, PackedTensor tensor);
+  const std::vector<MappedFile>& mapped_;
   std::deque<std::vector<std::byte>> owned_;
 };
 
