@@ -24,15 +24,6 @@ std::string slurp(const fs::path& path) {
   return text.str();
 }
 
-std::optional<int64_t> limit_of(const fs::path& path) {
-  std::string text = slurp(path);
-  text = text.substr(0, text.find('\n'));
-  const std::optional<int64_t> limit = parse_integer(text);
-  // cgroup v1 writes "no limit" as a number near 2^63.
-  if (!limit || *limit <= 0 || *limit >= (int64_t{1} << 60)) return std::nullopt;
-  return limit;
-}
-
 }  // namespace
 
 MemoryInfo parse_meminfo(std::string_view text) {
@@ -59,26 +50,6 @@ MemoryInfo parse_meminfo(std::string_view text) {
 }
 
 MemoryInfo memory_info() { return parse_meminfo(slurp("/proc/meminfo")); }
-
-std::optional<int64_t> cgroup_memory_limit() {
-  std::optional<int64_t> least;
-  const auto consider = [&](const fs::path& path) {
-    if (const auto limit = limit_of(path)) least = std::min(least.value_or(*limit), *limit);
-  };
-  std::istringstream lines(slurp("/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    const bool v2 = line.starts_with("0::");
-    if (!v2 && line.find(":memory:") == std::string::npos) continue;
-    const fs::path root = v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    const char* name = v2 ? "memory.max" : "memory.limit_in_bytes";
-    // Every group up to the root may set a limit.
-    for (fs::path group = line.substr(line.rfind(':') + 1);; group = group.parent_path()) {
-      consider(root / group.relative_path() / name);
-      if (!group.has_relative_path()) break;
-    }
-  }
-  return least;
-}
 
 std::string chosen_word(std::string_view text) {
   const size_t begin = text.find('['), end = text.find(']');

@@ -17,8 +17,6 @@ struct MemoryInfo {
 MemoryInfo parse_meminfo(std::string_view text);
 MemoryInfo memory_info();
 
-// The smallest memory limit of this process's control groups (v2, else v1); nullopt without one.
-std::optional<int64_t> cgroup_memory_limit();
 // The chosen word of "always [madvise] never"; empty when there is none.
 std::string chosen_word(std::string_view text);
 

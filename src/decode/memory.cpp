@@ -3,9 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
 
+#include "base/cgroup.h"
 #include "base/error.h"
 #include "graph/op_info.h"
 #include "graph/passes.h"
@@ -18,14 +17,16 @@ model::ForwardOptions forward_options(const model::Model& model, const EngineOpt
   forward.activation = options.activation ? *options.activation : parity ? model.spec().dtype : DType::f32;
   if (options.kv) forward.kv.assign(static_cast<size_t>(model.spec().L), *options.kv);
   else forward.kv = model.kv();
+  for (const graph::KvFormat format : forward.kv)
+    if ((format == graph::KvFormat::q8 || format == graph::KvFormat::q4) && model.spec().Dh % graph::kKvGroup != 0)
+      fail(ErrorKind::invalid_argument, "{}: a KV cache of q8 or q4 needs heads of a multiple of {}, these have {}",
+           model.spec().file, graph::kKvGroup, model.spec().Dh);
   return forward;
 }
 
 int64_t default_memory_budget() {
   int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  std::ifstream limit("/sys/fs/cgroup/memory.max");
-  int64_t value = 0;
-  if (limit >> value && value > 0) bytes = std::min(bytes, value);  // "max" does not parse: no limit
+  bytes = std::min(bytes, cgroup_memory_limit().value_or(bytes));
   return bytes / 4 * 3;
 }
 

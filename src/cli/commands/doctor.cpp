@@ -1,6 +1,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/cgroup.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "cli/commands.h"
