@@ -32,7 +32,8 @@ Completion complete(Engine& engine, const text::Tokenizer& tokenizer, Sequence& 
   };
   bool first = true;
   completion.generated = generate(engine, sequence, prompt, options, [&](int32_t id) {
-    if (tokenizer.is_special(id)) return true;
+    // Padded heads have ids that no piece stands for.
+    if (tokenizer.is_special(id) || id >= tokenizer.vocab_size()) return true;
     const std::string piece = detokenizer.push(tokenizer.piece_bytes(id, first));
     first = false;
     const text::StopMatcher::Result match = matcher.push(piece);

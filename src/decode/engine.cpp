@@ -11,9 +11,13 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
-Engine::Engine(std::unique_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
+Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
                const std::function<void(int64_t, int64_t)>& progress)
     : model_(std::move(model)), executor_(std::move(executor)), options_(options) {
+  const graph::DeviceInfo device = executor_->info();
+  if (std::find(device.numerics.begin(), device.numerics.end(), options_.numerics) == device.numerics.end())
+    fail(ErrorKind::invalid_argument, "numerics {} is not offered by the executor {}", name_of(options_.numerics),
+         device.name);
   graph::Program program = model::forward(spec(), forward_options(*model_, options_));
   const int64_t budget = options_.memory_budget > 0 ? options_.memory_budget : default_memory_budget();
   const int64_t fits = largest_context(*model_, options_, budget);

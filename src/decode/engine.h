@@ -49,7 +49,8 @@ class Engine {
   // Loads: repacks every weight into the executor, builds the plans, maps the KV cache. Throws Error{out_of_memory}
   // with both numbers when the context asked for does not fit; Error{corrupt_file} for weights that do not match.
   // progress(done, total) counts bytes of weights.
-  Engine(std::unique_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
+  // The model is shared with whoever reads its tokenizer meanwhile.
+  Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
          const std::function<void(int64_t done, int64_t total)>& progress = {});
 
   const model::Model& model() const { return *model_; }
@@ -72,7 +73,7 @@ class Engine {
   void load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
   void check(std::span<const StepInput> inputs) const;
 
-  std::unique_ptr<model::Model> model_;
+  std::shared_ptr<model::Model> model_;
   std::unique_ptr<graph::Executor> executor_;
   EngineOptions options_;
   int64_t context_ = 0;

@@ -13,7 +13,7 @@ namespace {
 
 class ReferencePlan final : public Plan {
  public:
-  ReferencePlan(Program program, const Limits& limits) : program_(std::move(program)), limits_(limits) {
+  explicit ReferencePlan(Program program) : program_(std::move(program)) {
     last_use_.assign(program_.values.size(), -1);
     for (size_t i = 0; i < program_.ops.size(); ++i)
       for (const ValueId id : program_.ops[i].in)
@@ -24,7 +24,6 @@ class ReferencePlan final : public Plan {
   int64_t arena_bytes() const override { return 0; }
 
   Program program_;
-  Limits limits_;
   std::vector<int32_t> last_use_;
 };
 
@@ -57,8 +56,8 @@ class ReferenceExecutor final : public Executor {
     return {static_cast<int32_t>(weights_.size()) - 1};
   }
 
-  std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) override {
-    return std::make_unique<ReferencePlan>(program, limits);
+  std::unique_ptr<Plan> prepare(const Program& program, const Limits&) override {
+    return std::make_unique<ReferencePlan>(program);
   }
 
   std::unique_ptr<KvStorage> make_kv(const Program& program, std::span<const int64_t> pages) override {

@@ -158,6 +158,18 @@ TEST(Engine, opening_refuses_contexts_that_do_not_fit) {
                   file, needed / 1'000'000));
 }
 
+TEST(Engine, opening_refuses_numerics_that_the_executor_does_not_offer) {
+  EXPECT_EQ(test::outcome([] { tiny_engine({}, {.numerics = graph::Numerics::fast}); }),
+            "invalid_argument: numerics fast is not offered by the executor reference, 1 threads");
+}
+
+TEST(Engine, opening_refuses_a_quantized_cache_whose_groups_do_not_fit_the_heads) {
+  const std::string sentence =
+      test::outcome([] { tiny_engine({.H = 4, .Hkv = 2, .Dh = 32}, {.kv = graph::KvFormat::q8}); });
+  EXPECT_TRUE(sentence.starts_with("invalid_argument: ")) << sentence;
+  EXPECT_TRUE(sentence.ends_with("a KV cache of q8 or q4 needs heads of a multiple of 64, these have 32")) << sentence;
+}
+
 // Trained contexts need not be multiples of a page.
 TEST(Engine, short_and_odd_contexts_fit_whole) {
   for (const int64_t context : {40, 64, 100}) {
