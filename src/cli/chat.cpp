@@ -124,7 +124,8 @@ bool Chat::ask(const std::string& text) {
     ChatReply reply = backend_.reply(messages_, output_.answer, interrupt_.flag());
     if (!reply.text.ends_with('\n')) output_.answer("\n");
     if (reply.finish_reason == "cancelled") output_.note("stopped; the chat goes on");
-    if (reply.finish_reason == "length") output_.note("cut at the token limit: /set max-tokens raises it");
+    if (reply.context_full) output_.note("cut: the context is full; /clear forgets the chat so far");
+    else if (reply.finish_reason == "length") output_.note("cut at the token limit: /set max-tokens raises it");
     if (reply.text.empty() && reply.finish_reason == "cancelled")
       messages_.pop_back();  // stopped before a word was said: as if not asked
     else messages_.push_back({"assistant", reply.text});

@@ -23,6 +23,7 @@ struct ChatStats {
 struct ChatReply {
   std::string text;           // what on_text got, joined
   std::string finish_reason;  // stop, length, cancelled
+  bool context_full = false;  // the context, not max-tokens, ended it
   ChatStats stats;
 };
 

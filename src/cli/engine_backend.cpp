@@ -6,12 +6,12 @@
 namespace hearth::cli {
 namespace {
 
-// What /set can change, in the order it is shown.
+// What /set can change, in the order it is shown. Either put or put_whole.
 struct Setting {
   const char *name, *help;
   std::string (*get)(const decode::GenerateOptions&);
   void (*put)(decode::GenerateOptions&, double);
-  bool whole;
+  void (*put_whole)(decode::GenerateOptions&, int64_t);
 };
 template <class T>
 std::string show(T value) {
@@ -19,19 +19,19 @@ std::string show(T value) {
 }
 constexpr Setting kSettings[] = {
     {"temperature", "0 takes the likeliest token", [](const auto& o) { return show(o.sampler.temperature); },
-     [](auto& o, double v) { o.sampler.temperature = v; }, false},
+     [](auto& o, double v) { o.sampler.temperature = v; }, nullptr},
     {"top-p", "smallest set of tokens with this probability", [](const auto& o) { return show(o.sampler.top_p); },
-     [](auto& o, double v) { o.sampler.top_p = v; }, false},
-    {"top-k", "only the likeliest tokens; 0: all", [](const auto& o) { return show(o.sampler.top_k); },
-     [](auto& o, double v) { o.sampler.top_k = static_cast<int64_t>(v); }, true},
+     [](auto& o, double v) { o.sampler.top_p = v; }, nullptr},
+    {"top-k", "only the likeliest tokens; 0: all", [](const auto& o) { return show(o.sampler.top_k); }, nullptr,
+     [](auto& o, int64_t v) { o.sampler.top_k = v; }},
     {"min-p", "share of the likeliest token's probability", [](const auto& o) { return show(o.sampler.min_p); },
-     [](auto& o, double v) { o.sampler.min_p = v; }, false},
+     [](auto& o, double v) { o.sampler.min_p = v; }, nullptr},
     {"repetition-penalty", "1: off", [](const auto& o) { return show(o.sampler.repetition_penalty); },
-     [](auto& o, double v) { o.sampler.repetition_penalty = v; }, false},
-    {"max-tokens", "of an answer", [](const auto& o) { return show(o.max_tokens); },
-     [](auto& o, double v) { o.max_tokens = static_cast<int64_t>(v); }, true},
-    {"seed", "repeats a draw", [](const auto& o) { return show(o.sampler.seed); },
-     [](auto& o, double v) { o.sampler.seed = static_cast<uint64_t>(v); }, true},
+     [](auto& o, double v) { o.sampler.repetition_penalty = v; }, nullptr},
+    {"max-tokens", "of an answer", [](const auto& o) { return show(o.max_tokens); }, nullptr,
+     [](auto& o, int64_t v) { o.max_tokens = v; }},
+    {"seed", "repeats a draw", [](const auto& o) { return show(o.sampler.seed); }, nullptr,
+     [](auto& o, int64_t v) { o.sampler.seed = static_cast<uint64_t>(v); }},
 };
 
 }  // namespace
@@ -70,16 +70,18 @@ ChatReply EngineBackend::reply(std::span<const ChatMessage> messages,
   const decode::Completion c =
       decode::complete(*loaded_.engine, loaded_.text->tokenizer(), sequence_, prompt, options, stops_, on_text);
   const decode::GenerateStats& s = c.generated.stats;
-  return {.text = c.text,
-          .finish_reason = std::string(name_of(c.generated.finish)),
-          .stats = {.prompt_tokens = s.prompt_tokens,
-                    .cached_tokens = s.cached_tokens,
-                    .generated_tokens = s.generated_tokens,
-                    .ttft_ms = s.ttft_ms,
-                    .prefill_ms = s.prefill_ms,
-                    .prefill_tps = s.prefill_tps(),
-                    .decode_ms = s.decode_ms,
-                    .decode_tps = s.decode_tps()}};
+  return {
+      .text = c.text,
+      .finish_reason = std::string(name_of(c.generated.finish)),
+      .context_full = c.generated.finish == decode::FinishReason::length && c.generated.max_tokens < options.max_tokens,
+      .stats = {.prompt_tokens = s.prompt_tokens,
+                .cached_tokens = s.cached_tokens,
+                .generated_tokens = s.generated_tokens,
+                .ttft_ms = s.ttft_ms,
+                .prefill_ms = s.prefill_ms,
+                .prefill_tps = s.prefill_tps(),
+                .decode_ms = s.decode_ms,
+                .decode_tps = s.decode_tps()}};
 }
 
 std::vector<ChatSetting> EngineBackend::settings() const {
@@ -91,14 +93,17 @@ std::vector<ChatSetting> EngineBackend::settings() const {
 void EngineBackend::set(const std::string& name, const std::string& value) {
   for (const Setting& s : kSettings) {
     if (name != s.name) continue;
-    const std::optional<int64_t> whole = parse_integer(value);
-    const std::optional<double> number = s.whole ? std::nullopt : parse_number(value);
-    if (s.whole ? !whole || *whole < 0 : !number)
-      fail(ErrorKind::invalid_argument, "{} is '{}', expected a {}", name, value,
-           s.whole ? "whole number, 0 or more" : "number");
     decode::GenerateOptions changed = options_;
-    if (name == "seed") changed.sampler.seed = static_cast<uint64_t>(*whole);
-    else s.put(changed, s.whole ? static_cast<double>(*whole) : *number);
+    if (s.put_whole) {
+      const std::optional<int64_t> whole = parse_integer(value);
+      if (!whole || *whole < 0)
+        fail(ErrorKind::invalid_argument, "{} is '{}', expected a whole number, 0 or more", name, value);
+      s.put_whole(changed, *whole);
+    } else {
+      const std::optional<double> number = parse_number(value);
+      if (!number) fail(ErrorKind::invalid_argument, "{} is '{}', expected a number", name, value);
+      s.put(changed, *number);
+    }
     validate(changed.sampler, loaded_.engine->spec().V);
     options_ = std::move(changed);
     return;

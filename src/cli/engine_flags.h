@@ -13,6 +13,9 @@
 
 namespace hearth::cli {
 
+// Words of --kv; "off", "8" and "4" are those of --kv-quant.
+inline constexpr std::string_view kKvWords = "config|bf16|q8|q4|f32|off|8|4";
+
 // Spliced into a command's flags with joined().
 inline constexpr std::array kEngineFlags = {
     Flag{.name = "executor",
@@ -37,9 +40,10 @@ inline constexpr std::array kEngineFlags = {
          .max = 1 << 28},
     Flag{.name = "kv",
          .kind = ValueKind::choice,
-         .value = "config|bf16|q8|q4|f32",
+         .value = kKvWords,
          .fallback = "config",
-         .help = "format of the KV cache; config: as the model's kv_config.json says, else bf16",
+         .help =
+             "format of the KV cache; config: as the model's kv_config.json says, else bf16; off, 8, 4: bf16, q8, q4",
          .aliases = "--kv-quant"},
     Flag{.name = "numerics",
          .kind = ValueKind::choice,
@@ -78,7 +82,7 @@ struct LoadRequest {
   std::string_view positional = "MODEL";
   int64_t gathered_max = 1;
   bool needs_text = true;
-  int64_t context_at_least = 0;  // asked for when --context is absent and this is smaller than what fits
+  int64_t context_wanted = 0;  // asked for when --context is absent, as far as the model was trained; 0: all that fits
 };
 
 // Values that stand in for the flags of the same names; nullopt: the flag decides.
@@ -88,9 +92,12 @@ struct LoadOverrides {
 
 // The options that the flags say. Throws Error{invalid_argument} naming the flag.
 decode::EngineOptions engine_options(const Context& context, const LoadOverrides& overrides = {});
-std::unique_ptr<graph::Executor> make_executor(const Context& context, const hub::FoundModel& found,
+std::unique_ptr<graph::Executor> make_executor(const Context& context, const model::Model& model,
                                                const LoadOverrides& overrides = {});
 int thread_count(const Context& context);
+
+// A word of --kv; nullopt for "config": the model decides.
+std::optional<graph::KvFormat> kv_format(std::string_view word);
 
 // Finds, opens and loads the positional MODEL; the tokenizer is read beside the weights. Progress on stderr.
 LoadedModel load_model(const Context& context, const LoadRequest& request = {}, const LoadOverrides& overrides = {});

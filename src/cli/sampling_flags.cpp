@@ -38,8 +38,16 @@ decode::GenerateOptions sampling_options(const Context& context) {
   s.hlg_toe = *args.number("hlg-toe");
   s.hlg_shoulder = *args.number("hlg-shoulder");
   s.hlg_pivot_offset = *args.number("hlg-pivot-offset");
-  s.seed = args.integer("seed") ? static_cast<uint64_t>(*args.integer("seed")) : entropy64();
+  // 63 bits: whatever is reported can be given back as --seed.
+  s.seed = static_cast<uint64_t>(args.integer("seed").value_or(static_cast<int64_t>(entropy64() >> 1)));
+  validate(s, INT32_MAX);  // before anything is loaded; the vocabulary of --logit-bias is checked with the model
   return options;
+}
+
+bool draws(const decode::SamplerOptions& options) { return options.temperature > 0 || options.hlg; }
+
+void note_seed(const Context& context, const decode::SamplerOptions& options) {
+  if (draws(options) && !context.args().given("seed")) context.note("seed {}", options.seed);
 }
 
 }  // namespace hearth::cli

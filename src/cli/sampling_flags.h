@@ -116,8 +116,7 @@ inline constexpr std::array kSamplingFlags = {
          .kind = ValueKind::integer,
          .value = "S",
          .help = "repeats a draw (default: random, reported)",
-         .min = 0,
-         .max = 9.2e18},
+         .min = 0},
     Flag{.name = "hlg-sampling", .help = "the hlg curve in place of top-p, top-k and temperature"},
     Flag{.name = "hlg-width",
          .kind = ValueKind::number,
@@ -149,8 +148,14 @@ inline constexpr std::array kSamplingFlags = {
          .max = 1e6},
 };
 
-// Options as the flags say, with a drawn seed where none is given. Throws Error{invalid_argument} naming the flag.
+// Options as the flags say, with a drawn seed where none is given. Throws Error{invalid_argument} naming the option,
+// its value and its range.
 decode::GenerateOptions sampling_options(const Context& context);
+
+bool draws(const decode::SamplerOptions& options);  // not greedy: the seed matters
+
+// Tells a seed that was drawn, so that the answer can be had again.
+void note_seed(const Context& context, const decode::SamplerOptions& options);
 
 // "12=-3.5" of --logit-bias. Throws Error{invalid_argument}.
 std::pair<int32_t, float> parse_logit_bias(const std::string& text);

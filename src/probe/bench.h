@@ -28,7 +28,7 @@ struct BenchResult {
 BenchResult bench(decode::Engine& engine, const BenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& progress = {});
 
-// Ops of a step, by kind and weight format, slowest first.
+// Ops of a step by kind, the head apart, slowest first.
 struct StepRow {
   std::string op;
   int64_t count = 0;

@@ -95,6 +95,16 @@ std::unique_ptr<const WordModel> make_model(const ModelOptions& options) {
 
 }  // namespace
 
+std::string_view name_of(TokenModel model) {
+  switch (model) {
+    case TokenModel::bpe: return "bpe";
+    case TokenModel::sentencepiece_bpe: return "sentencepiece_bpe";
+    case TokenModel::unigram: return "unigram";
+    case TokenModel::word_piece: return "word_piece";
+  }
+  return "unknown";
+}
+
 struct Tokenizer::Impl {
   explicit Impl(TokenizerTables given)
       : tables(checked(std::move(given))),

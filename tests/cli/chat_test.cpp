@@ -82,6 +82,18 @@ TEST_F(ChatTest, a_failed_answer_leaves_the_chat_as_it_was) {
   EXPECT_EQ(chat.messages()[0].content, "again");
 }
 
+TEST_F(ChatTest, says_which_limit_cut_an_answer) {
+  backend.answers = {"#long"};
+  run({"Hi"});
+  EXPECT_TRUE(noted("/set max-tokens"));
+  EXPECT_FALSE(noted("/clear"));
+  notes.clear();
+  backend.answers = {"#full"};
+  run({"Hi"});
+  EXPECT_TRUE(noted("the context is full; /clear"));
+  EXPECT_FALSE(noted("/set max-tokens"));
+}
+
 TEST_F(ChatTest, interrupt_at_the_prompt_gives_a_hint) {
   lines.lines.push_back({Kind::interrupted, ""});
   EXPECT_EQ(run({}), 0);

@@ -90,9 +90,20 @@ def test_every_verb_has_help_of_80_columns_and_refuses_unknown_flags(run):
     (["ls", "--color", "purple"], ["auto, always, never"]),
     (["import"], ["needs PATH"]),
     (["tokenize", "x"], ["TEXT or --chat FILE"]),
+    # Refused before a model is looked for.
+    (["generate", "x", "hi", "--top-p", "0"], ["top-p is 0, expected more than 0, up to 1"]),
+    (["generate", "x", "hi", "--min-p", "1"], ["min-p is 1, expected 0 up to, not including, 1"]),
+    (["generate", "x", "hi", "--kv-quant", "5"], ["--kv is '5'", "off, 8, 4"]),
+    (["generate", "x", "hi", "--seed", "-1"], ["--seed is '-1'"]),
+    (["kl", "x", "y"], ["kl needs --data FILE"]),
 ])
 def test_usage_errors_exit_2_and_name_the_next_step(run, words, parts):
     expect(run(*words), 2, *parts)
+
+
+def test_spellings_of_the_cache_format_and_every_drawn_seed_are_taken(run):
+    for more in (["--kv-quant", "8"], ["--kv-quant", "off"], ["--kv", "q4"], ["--seed", str(2**63 - 1)]):
+        expect(run("generate", "nobody/nothing", "hi", *more), 3, "nobody/nothing")
 
 
 def test_no_verb_shows_the_verbs_and_fails(run):

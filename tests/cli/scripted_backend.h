@@ -12,7 +12,8 @@ namespace hearth::testing {
 
 class ScriptedBackend : public cli::ChatBackend {
  public:
-  std::deque<std::string> answers;          // by turn; "!words" fails with Error{invalid_argument, words}
+  std::deque<std::string>
+      answers;  // by turn; "!words" fails with Error{invalid_argument, words}; "#..." ends by length
   std::function<void()> after_first_piece;  // called in the middle of an answer
   std::vector<std::vector<cli::ChatMessage>> asked;
   std::string temperature = "0";
@@ -25,6 +26,8 @@ class ScriptedBackend : public cli::ChatBackend {
     if (answers.empty()) fail(ErrorKind::out_of_memory, "the prompt has 10 tokens, the context holds 5");
     const std::string answer = answers.front();
     answers.pop_front();
+    if (answer.starts_with('#'))
+      return {.text = answer, .finish_reason = "length", .context_full = answer == "#full", .stats = {}};
     if (answer.starts_with('!')) fail(ErrorKind::invalid_argument, "{}", answer.substr(1));
     cli::ChatReply reply{.text = "", .finish_reason = "stop", .stats = {.prompt_tokens = 7, .generated_tokens = 3}};
     for (const char c : answer) {

@@ -63,7 +63,7 @@ int run(Context& context) {
                                     .runs = *args.integer("runs"),
                                     .depth = *args.integer("depth")};
   const int64_t positions = std::max(options.prompt_tokens, options.depth + options.tokens);
-  const LoadedModel loaded = load_model(context, {.needs_text = false, .context_at_least = positions});
+  const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = positions});
   Progress progress(context, "bench");
   const probe::BenchResult r =
       probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });

@@ -1,5 +1,4 @@
 #include <filesystem>
-#include <map>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -16,15 +15,6 @@ constexpr Flag kFlags[] = {
     {.name = "show-origin", .help = "also where each value comes from: environment, file and line, default"},
 };
 
-// The verb's settings as they would hold now without flags on its command line. Positionals are no settings: the
-// row is resolved without them.
-Args settings_of(const Command& command, const Context& context, const Settings& settings) {
-  static std::map<std::string_view, Command> without_positionals;
-  Command& row = without_positionals.try_emplace(command.name, command).first->second;
-  row.positionals = {};
-  return resolve(row, RawArgs{}, context.env(), settings);
-}
-
 int run(Context& context) {
   const std::optional<std::string> verb = context.args().positional("VERB");
   const Settings settings = load_settings(std::filesystem::current_path(), context.env());
@@ -34,7 +24,10 @@ int run(Context& context) {
     if (verb && command->name != *verb) continue;
     found = true;
     if (!command->settings) continue;
-    const Args args = settings_of(*command, context, settings);
+    // As they would hold now without flags on the verb's command line; positionals are no settings.
+    Command bare = *command;
+    bare.positionals = {};
+    const Args args = resolve(bare, RawArgs{}, context.env(), settings);
     for (const auto& [name, value] : args.values()) {
       if (!verb && value.origin == Origin::fallback) continue;
       if (context.json()) {

@@ -23,6 +23,7 @@ constexpr std::array kOwnFlags = {
     Flag{.name = "raw", .help = "the prompt as it is, without the model's chat template"},
     Flag{
         .name = "prompt-ids", .kind = ValueKind::text, .value = "IDS", .help = "token ids in place of a prompt: 1,2,3"},
+    Flag{.name = "parse-special", .help = "names of special tokens in a raw prompt become those tokens"},
     Flag{.name = "ids", .help = "prints token ids in place of text"},
     Flag{.name = "ignore-eos", .help = "end tokens do not end the answer"},
     Flag{.name = "admission",
@@ -60,7 +61,7 @@ std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loade
       fail(ErrorKind::invalid_argument, "--system needs a chat template: {}",
            args.on("raw") ? "leave out --raw" : loaded.found.name + " has none");
     if (!args.on("raw")) context.note("{} has no chat template: the prompt is continued as it is", loaded.found.name);
-    encoded = text.encode_text(prompt);
+    encoded = args.on("parse-special") ? text.encode_rendered(prompt) : text.encode_text(prompt);
     if (encoded.empty()) {
       if (!text.tokenizer().bos())
         fail(ErrorKind::invalid_argument, "the prompt is empty and {} has no BOS token to begin with",
@@ -109,8 +110,7 @@ int run(Context& context) {
     document["text"] = c.text;
     document["finish_reason"] = name_of(g.finish);
     document["max_tokens"] = g.max_tokens;
-    if (options.sampler.temperature > 0 || options.sampler.hlg)
-      document["seed"] = fmt::format("{}", options.sampler.seed);
+    if (draws(options.sampler)) document["seed"] = fmt::format("{}", options.sampler.seed);
     json::Array logprobs;
     for (const float l : g.logprobs) logprobs.emplace_back(double{l});
     document["logprobs"] = std::move(logprobs);
@@ -125,8 +125,7 @@ int run(Context& context) {
   }
   if (g.max_tokens < options.max_tokens)
     context.note("max-tokens was lowered to {}: the context holds {}", g.max_tokens, loaded.engine->context());
-  if ((options.sampler.temperature > 0 || options.sampler.hlg) && !context.args().given("seed"))
-    context.note("seed {}", options.sampler.seed);
+  note_seed(context, options.sampler);
   context.note("{}", stats_line(g.stats, loaded.load_ms));
   return g.finish == decode::FinishReason::cancelled ? 130 : 0;
 }

@@ -1,10 +1,12 @@
 #include "eval/kl.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_flag.h"
 #include "cli/engine_flags.h"
 #include "cli/progress.h"
-#include "eval/data.h"
 
 namespace hearth::cli {
 namespace {
@@ -14,11 +16,7 @@ constexpr Positional kPositionals[] = {
     {.name = "MODEL_B", .help = "the model that is judged: r"},
 };
 constexpr std::array kOwnFlags = {
-    Flag{.name = "data",
-         .kind = ValueKind::file,
-         .value = "FILE",
-         .help = "a .txt file, or .jsonl with a field text",
-         .aliases = "--data-path"},
+    kDataFlag,
     Flag{.name = "windows",
          .kind = ValueKind::integer,
          .value = "N",
@@ -41,25 +39,30 @@ constexpr std::array kOwnFlags = {
          .kind = ValueKind::choice,
          .value = "parity|deterministic|fast",
          .help = "numerics of the source alone"},
-    Flag{.name = "a-kv",
-         .kind = ValueKind::choice,
-         .value = "config|bf16|q8|q4|f32",
-         .help = "KV format of the source alone"},
+    Flag{.name = "a-kv", .kind = ValueKind::choice, .value = kKvWords, .help = "KV format of the source alone"},
 };
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
+// KL compares token by token: one text must be the same tokens to both, whatever each puts around it.
+void require_same_tokens(const LoadedModel& a, const LoadedModel& b, const std::string& text) {
+  constexpr text::EncodeOptions kPlain{.parse_special = false, .add_special = false};
+  const std::vector<int32_t> ids = a.text->tokenizer().encode(text, kPlain),
+                             others = b.text->tokenizer().encode(text, kPlain);
+  const auto [left, right] = std::mismatch(ids.begin(), ids.end(), others.begin(), others.end());
+  if (left == ids.end() && right == others.end()) return;
+  fail(ErrorKind::invalid_argument, "the tokenizers of {} and {} differ from token {} of the text on", a.found.name,
+       b.found.name, left - ids.begin());
+}
+
 int run(Context& context) {
   const Args& args = context.args();
-  const auto data = args.text("data");
-  if (!data) fail(ErrorKind::invalid_argument, "kl needs --data FILE");
-  const std::vector<std::string> documents = eval::read_documents(hub::expand_home(*data, context.env()));
+  const std::vector<std::string> documents = read_data(context);
   eval::KlOptions options;
   options.windows_max = *args.integer("windows");
   options.window = *args.integer("window");
-  const LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_at_least = options.window};
+  const LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_wanted = options.window};
   LoadRequest other = request;
   other.positional = "MODEL_B";
-  other.needs_text = false;
   const LoadedModel a =
       load_model(context, request,
                  {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
@@ -67,6 +70,7 @@ int run(Context& context) {
   std::vector<int32_t> ids;
   for (const std::string& d : documents) {
     const std::vector<int32_t> more = a.text->encode_text(d);
+    require_same_tokens(a, b, d);
     ids.insert(ids.end(), more.begin(), more.end());
     if (static_cast<int64_t>(ids.size()) >= options.window * options.windows_max) break;
   }

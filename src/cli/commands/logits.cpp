@@ -23,7 +23,7 @@ int run(Context& context) {
   if (!ids_text || !out) fail(ErrorKind::invalid_argument, "logits needs --ids IDS and --out FILE.npy");
   const std::vector<int32_t> ids = parse_ids(*ids_text, "--ids");
   const LoadedModel loaded = load_model(
-      context, {.gathered_max = 64, .needs_text = false, .context_at_least = static_cast<int64_t>(ids.size())});
+      context, {.gathered_max = 64, .needs_text = false, .context_wanted = static_cast<int64_t>(ids.size())});
   const int64_t T = static_cast<int64_t>(ids.size()), V = loaded.engine->spec().V;
   formats::NpyWriter writer(io::real_fs(), hub::expand_home(*out, context.env()), T, V);
   decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) { writer.write(logits); });

@@ -1,10 +1,9 @@
 #include "eval/perplexity.h"
 
-#include "base/error.h"
 #include "cli/commands.h"
+#include "cli/data_flag.h"
 #include "cli/engine_flags.h"
 #include "cli/progress.h"
-#include "eval/data.h"
 
 namespace hearth::cli {
 namespace {
@@ -13,11 +12,7 @@ constexpr Positional kPositionals[] = {
     {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store"},
 };
 constexpr std::array kOwnFlags = {
-    Flag{.name = "data",
-         .kind = ValueKind::file,
-         .value = "FILE",
-         .help = "a .txt file, or .jsonl with a field text",
-         .aliases = "--data-path"},
+    kDataFlag,
     Flag{.name = "method",
          .kind = ValueKind::choice,
          .value = "mlx|llama",
@@ -34,13 +29,11 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
 int run(Context& context) {
-  const auto data = context.args().text("data");
-  if (!data) fail(ErrorKind::invalid_argument, "perplexity needs --data FILE");
-  const std::vector<std::string> documents = eval::read_documents(hub::expand_home(*data, context.env()));
+  const std::vector<std::string> documents = read_data(context);
   eval::PerplexityOptions options;
   options.rows_max = *context.args().integer("rows");
   if (*context.args().text("method") == "llama") options.method = eval::PerplexityMethod::llama;
-  const LoadedModel loaded = load_model(context, {.gathered_max = 64, .context_at_least = options.row});
+  const LoadedModel loaded = load_model(context, {.gathered_max = 64, .context_wanted = options.row});
   Progress progress(context, "perplexity");
   const eval::Perplexity p = eval::perplexity(*loaded.engine, loaded.text->tokenizer(), documents, options,
                                               [&](int64_t done, int64_t total) { progress.show(done, total); });

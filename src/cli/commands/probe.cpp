@@ -45,8 +45,10 @@ Measured measure(const Context& context, int threads) {
   m.clock = probe::clock_ghz();
   m.team = probe::team_cost(team);
   m.peaks = probe::peaks(team);
-  for (const int64_t size : {8, 24, 48, 80, 128, 256, 512})
-    for (int t = 1; t <= threads; t *= 2) m.reads.push_back(probe::read_rate(team, t, size * kMiB, 7));
+  for (const int64_t size : {8, 24, 48, 80, 128, 256, 512}) {
+    for (int t = 1; t < threads; t *= 2) m.reads.push_back(probe::read_rate(team, t, size * kMiB, 7));
+    m.reads.push_back(probe::read_rate(team, threads, size * kMiB, 7));
+  }
   return m;
 }
 
@@ -86,7 +88,7 @@ int run(Context& context) {
   if (with_model) {
     const int64_t depth = *context.args().integer("depth");
     const int64_t chunk = *context.args().integer("prefill-chunk");
-    const LoadedModel loaded = load_model(context, {.needs_text = false, .context_at_least = depth + chunk});
+    const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = depth + chunk});
     model_name = loaded.found.name;
     decode_table = probe::step_table(*loaded.engine, 1, depth, 20);
     prefill_table = probe::step_table(*loaded.engine, chunk, depth, 3);

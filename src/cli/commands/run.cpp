@@ -34,6 +34,7 @@ int answer_once(Context& context, EngineBackend& backend, const std::string& pro
       },
       interrupt.flag());
   context.print("\n");
+  if (reply.context_full) context.note("cut: the context is full");
   const ChatStats& s = reply.stats;
   const decode::GenerateStats stats{.prompt_tokens = s.prompt_tokens,
                                     .cached_tokens = s.cached_tokens,
@@ -55,8 +56,11 @@ int run(Context& context) {
   if (!loaded.text->has_template())
     context.note("{} has no chat template: text is continued as it is", loaded.found.name);
   EngineBackend backend(loaded, options, context.args().texts("stop"));
-  if (const auto prompt = context.args().positional("PROMPT"))
-    return answer_once(context, backend, *prompt, loaded.load_ms);
+  if (const auto prompt = context.args().positional("PROMPT")) {
+    const int code = answer_once(context, backend, *prompt, loaded.load_ms);
+    note_seed(context, options.sampler);
+    return code;
+  }
 
   Interrupt interrupt;
   const ChatOutput output{.answer =

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/units.h"
+#include "decode/complete.h"
 #include "decode/memory.h"
 #include "graph/op_info.h"
 
@@ -51,6 +52,26 @@ int run(Context& context) {
   const int64_t kv_position = decode::memory_need(*model, options, graph::kPagePositions).kv_per_position;
   std::string template_kind = model->templates().contains("default") ? "yes" : "no";
   if (model->templates().contains("tool_use")) template_kind = "tool_use";
+  std::string tokenizer_kind = "none";
+  std::vector<int32_t> end_ids = s.end_ids;
+  std::vector<std::string> warnings;
+  try {
+    text::TokenizerTables tables = model->tokenizer();
+    tokenizer_kind = name_of(tables.model);
+    const text::Tokenizer tokenizer(std::move(tables));
+    end_ids = decode::end_ids(s, tokenizer);
+    if (tokenizer.vocab_size() > s.V)
+      warnings.push_back(fmt::format("the tokenizer has {} pieces, the model {}", tokenizer.vocab_size(), s.V));
+  } catch (const Error& error) {
+    warnings.push_back(error.what());
+  }
+  for (const auto& [name, source] : model->templates()) {
+    try {
+      text::ChatTemplate(source, "template " + name);
+    } catch (const Error& error) {
+      warnings.push_back(error.what());
+    }
+  }
 
   if (context.json()) {
     json::Object d;
@@ -76,12 +97,14 @@ int run(Context& context) {
     d["bytes_by_type"] = std::move(types);
     d["streamed_bytes_per_token"] = streamed_bytes(*model);
     d["kv_bytes_per_position"] = kv_position;
+    d["tokenizer"] = tokenizer_kind;
     d["chat_template"] = template_kind;
     d["license"] = model->license();
     d["kv_config"] = !model->kv().empty();
     json::Array ends;
-    for (const int32_t id : s.end_ids) ends.emplace_back(id);
+    for (const int32_t id : end_ids) ends.emplace_back(id);
     d["end_ids"] = std::move(ends);
+    d["warnings"] = json::Array(warnings.begin(), warnings.end());
     json::Array memory;
     for (int64_t c = 1024; c <= s.context; c *= 4) {
       json::Object row;
@@ -123,15 +146,18 @@ int run(Context& context) {
     context.print("    {:<20} {:>7}  {:5.1f} %\n", type, show_size(row.second),
                   100.0 * static_cast<double>(row.second) / static_cast<double>(std::max<int64_t>(1, bytes)));
   context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
+  context.print("  tokenizer      {}; end ids {}\n", tokenizer_kind, fmt::join(end_ids, ", "));
   context.print("  chat template  {}\n", template_kind);
   if (!model->license().empty()) context.print("  license        {}\n", model->license());
-  context.print("  KV cache       {} a position\n", show_size(kv_position));
+  context.print("  KV cache       {} a position{}\n", show_size(kv_position),
+                model->kv().empty() ? "" : ", formats by kv_config.json");
   for (int64_t c = 1024; c <= s.context; c *= 4)
     context.print("    {:>7} positions need {} of memory\n", c,
                   show_size(decode::memory_need(*model, options, c).total()));
   if (context.args().on("tensors"))
     for (const auto& [name, t] : model->tensors())
       context.print("  {:<48} {:<20} [{}, {}]\n", name, name_of(t.format), t.N, t.K);
+  for (const std::string& sentence : warnings) context.warn("{}", sentence);
   return 0;
 }
 

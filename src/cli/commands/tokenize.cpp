@@ -18,7 +18,7 @@ constexpr Flag kFlags[] = {
      .kind = ValueKind::file,
      .value = "FILE",
      .help = "a JSON conversation, rendered by the model's chat template: [{role, content}, ...] or {messages, tools}"},
-    {.name = "special", .help = "names of special tokens in TEXT become those tokens"},
+    {.name = "special", .help = "names of special tokens in TEXT become those tokens", .aliases = "--parse-special"},
     {.name = "no-bos", .help = "nothing is put around the text"},
     {.name = "text", .help = "prints the rendered conversation instead of its ids"},
 };

@@ -20,6 +20,8 @@ enum class TokenModel {
   word_piece,         // longest match from the left (Schuster & Nakajima 2012; BERT)
 };
 
+std::string_view name_of(TokenModel model);  // "bpe", "sentencepiece_bpe", "unigram", "word_piece"
+
 enum class PieceType : uint8_t { normal, unknown, control, user_defined, unused, byte };
 
 struct Merge {
