@@ -44,7 +44,8 @@ TEST(Team, a_pinned_caller_still_knows_how_many_cpus_it_may_use) {
     const Team team(before);
     EXPECT_EQ(cpus_of_caller().size(), 1u);
     EXPECT_EQ(cpus_allowed(), before);
-  }).join();
+  })
+      .join();
 }
 
 TEST(Team, calls_every_member_once_and_the_caller_is_member_0) {
