@@ -95,7 +95,8 @@ void AttentionSchedule::build(const graph::BatchView& batch) noexcept {
         if (by_chunks) {
           part.chunk_end = part.chunk_begin;
           while (part.chunk_end < block.job.chunk_end &&
-                 block.cost(block.rows(), part.chunk_begin, part.chunk_end + 1) <= room() + 2 * (block.rows() + kTileRows))
+                 block.cost(block.rows(), part.chunk_begin, part.chunk_end + 1) <=
+                     room() + 2 * (block.rows() + kTileRows))
             ++part.chunk_end;
         } else {
           part.row_end = part.row_begin + std::max<int64_t>(0, room() * block.rows() / cost);

@@ -135,7 +135,8 @@ inline void softmax_row(float* z, int64_t begin, int64_t end, int32_t low, int32
     Vec x = load(z + i * 16) * factor;
     if (cap > 0) x = limit * tanh(x / limit);
     const IVec at = lane_numbers() + ifill(static_cast<int32_t>(i * 16));
-    x = select(greater(at, above_low), select(greater(at_high, at), x, fill(-__builtin_inff())), fill(-__builtin_inff()));
+    x = select(greater(at, above_low), select(greater(at_high, at), x, fill(-__builtin_inff())),
+               fill(-__builtin_inff()));
     store(z + i * 16, x);
     best = max(best, x);
   }

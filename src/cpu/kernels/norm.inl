@@ -65,10 +65,8 @@ HEARTH_INLINE float sum_row(const float* x, int64_t n, const Term& term) {
 inline void rms_norm(const float* x, const float* w, float* y, int64_t n, float eps, DType r) noexcept {
   const float mean = sum_row(x, n, SquareTerm{zero()}) / static_cast<float>(n);
   const Vec inverse = fill(1.0f / __builtin_sqrtf(mean + eps));
-  if (w)
-    for_vecs(x, y, n, NormOp{inverse, w, r});
-  else
-    for_vecs(x, y, n, ScaleOp{inverse, r});
+  if (w) for_vecs(x, y, n, NormOp{inverse, w, r});
+  else for_vecs(x, y, n, ScaleOp{inverse, r});
 }
 
 inline void layer_norm(const float* x, const float* w, const float* b, float* y, int64_t n, float eps,

@@ -45,9 +45,7 @@ HEARTH_INLINE IVec shift_right(IVec x) {
 }
 HEARTH_INLINE IVec nearest(Vec x) { return {_mm512_cvtps_epi32(x.v)}; }
 HEARTH_INLINE Vec to_float(IVec x) { return {_mm512_cvtepi32_ps(x.v)}; }
-HEARTH_INLINE IVec lane_numbers() {
-  return {_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)};
-}
+HEARTH_INLINE IVec lane_numbers() { return {_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)}; }
 
 HEARTH_INLINE Mask less(Vec x, Vec y) { return {_mm512_cmp_ps_mask(x.v, y.v, _CMP_LT_OQ)}; }
 HEARTH_INLINE Mask is_nan(Vec x) { return {_mm512_cmp_ps_mask(x.v, x.v, _CMP_UNORD_Q)}; }
@@ -86,9 +84,7 @@ HEARTH_INLINE Vec load_u4(const uint8_t* p) {
   const __m128i x = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)), low = _mm_set1_epi8(15);
   return from_bytes(_mm_unpacklo_epi8(_mm_and_si128(x, low), _mm_and_si128(_mm_srli_epi16(x, 4), low)));
 }
-HEARTH_INLINE Vec round_f16(Vec x) {
-  return {_mm512_cvtph_ps(_mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))};
-}
+HEARTH_INLINE Vec round_f16(Vec x) { return {_mm512_cvtph_ps(_mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))}; }
 
 HEARTH_INLINE void transpose(Vec* r) {
   __m512 t[16], u[16];

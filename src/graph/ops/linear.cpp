@@ -64,7 +64,8 @@ static void lora_reference(const RefCall& c) {
       for (int64_t r = 0; r < a.K; ++r) t[static_cast<size_t>(r)] += double{x.row(m)[k]} * decode_value(a, k, r);
     for (int64_t n = 0; n < y.cols; ++n) {
       double sum = 0;
-      for (int64_t r = 0; r < a.K; ++r) sum += double{static_cast<float>(t[static_cast<size_t>(r)])} * decode_value(b, r, n);
+      for (int64_t r = 0; r < a.K; ++r)
+        sum += double{static_cast<float>(t[static_cast<size_t>(r)])} * decode_value(b, r, n);
       c.out().row(m)[n] = c.r(y.row(m)[n] + c.r(c.op.attrs.scale * static_cast<float>(sum)));
     }
   }
