@@ -63,6 +63,8 @@ template <class Mode, int kBits, bool kHalf, int kRows = kDirectMax>
 void direct_rows(const Share& a, const uint8_t* block, int64_t m, const Constants& c, int64_t rows, float* total) {
   if constexpr (kRows > 1)
     if (rows < kRows) return direct_rows<Mode, kBits, kHalf, kRows - 1>(a, block, m, c, rows, total);
+  if constexpr (kRows == 1 && requires { Mode::kOneRow; } && !Mode::kGroupScale)
+    if (one_row<kBits, kHalf>(a, block, m, c, total)) return;
   direct_block<Mode, kBits, kHalf, kRows>(a, block, m, c, total);
 }
 

@@ -24,6 +24,7 @@ struct Pairs {
 
 struct S16 {
   static constexpr bool kGroupScale = false, kBytes = false;
+  static constexpr bool kOneRow = true;  // has one_row()
   static constexpr int kQuadX = 8, kQuadBytes = 128;
   using Sum = Ints;
   static HEARTH_INLINE const std::byte* data(const Share& a, int64_t m) {
