@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -102,14 +104,22 @@ Team::Team(int threads) : threads_(threads) {
   const bool pinned = threads > 1 && cpus.size() >= static_cast<size_t>(threads);
   if (pinned) pin(pthread_self(), cpus.first(1));
   for (int member = 1; member < threads; ++member) {
-    state_->workers.emplace_back([state = state_.get(), member] {
+    const auto work = [state = state_.get(), member] {
       for (uint32_t seen = 0;;) {
         seen = state->wait_for_job(seen);
         if (!state->job) return;
         state->job(state->context, member);
         state->done[static_cast<size_t>(member)].value.store(seen, std::memory_order_release);
       }
-    });
+    };
+    try {
+      state_->workers.emplace_back(work);
+    } catch (const std::system_error& error) {  // those that run must end first: their destructor would abort
+      state_->start_job(nullptr, nullptr);
+      for (std::thread& worker : state_->workers) worker.join();
+      fail(ErrorKind::busy, "thread {} of {} cannot be made: {}; lower --threads", member + 1, threads,
+           std::strerror(error.code().value()));
+    }
     // A thread starts with its maker's mask, which may be one CPU: set it either way.
     pin(state_->workers.back().native_handle(), pinned ? cpus.subspan(static_cast<size_t>(member), 1) : cpus);
   }

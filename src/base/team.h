@@ -13,6 +13,7 @@ int cpus_allowed();
 class Team {
  public:
   // threads >= 1. Members are pinned to distinct CPUs of the process's affinity mask where there are enough.
+  // Throws Error{busy} when the system refuses a thread.
   explicit Team(int threads);
   ~Team();
   Team(const Team&) = delete;
