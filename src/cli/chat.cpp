@@ -98,11 +98,11 @@ std::vector<ChatMessage> parse_conversation(std::string_view text, std::string_v
 Chat::Chat(ChatBackend& backend, LineSource& lines, Interrupt& interrupt, ChatOutput output, hub::Env env)
     : backend_(backend), lines_(lines), interrupt_(interrupt), output_(std::move(output)), env_(std::move(env)) {}
 
-int Chat::run() {
+bool Chat::run() {
   for (;;) {
     interrupt_.reset();
     const InputLine line = lines_.read("> ");
-    if (line.kind == InputLine::Kind::end) return 0;
+    if (line.kind == InputLine::Kind::end) return !failed_;
     if (line.kind == InputLine::Kind::interrupted) {
       output_.note("Ctrl-D or /bye ends the chat");
       continue;
@@ -110,7 +110,7 @@ int Chat::run() {
     const std::string entry = trimmed(line.text);
     if (entry.empty()) continue;
     if (entry.starts_with('/')) {
-      if (!command(entry)) return 0;
+      if (!command(entry)) return !failed_;
       continue;
     }
     ask(without_quotes(entry));
@@ -133,7 +133,7 @@ bool Chat::ask(const std::string& text) {
     return true;
   } catch (const Error& error) {
     messages_.pop_back();
-    output_.note(error.what());
+    failure(error.what());
     if (error.kind() == ErrorKind::out_of_memory) output_.note("/clear forgets the chat so far");
     return false;
   }
@@ -156,13 +156,18 @@ bool Chat::command(const std::string& line) {
       std::vector<std::string> names;
       for (const Row& row : kCommands) names.emplace_back(row.name);
       const std::vector<std::string> near = hub::nearest(name, names, 1);
-      output_.note(near.empty() ? fmt::format("no command /{}; /help lists them", name)
-                                : fmt::format("no command /{}; did you mean /{}?", name, near[0]));
+      failure(near.empty() ? fmt::format("no command /{}; /help lists them", name)
+                           : fmt::format("no command /{}; did you mean /{}?", name, near[0]));
     }
   } catch (const Error& error) {
-    output_.note(error.what());
+    failure(error.what());
   }
   return true;
+}
+
+void Chat::failure(std::string_view sentence) {
+  failed_ = true;
+  output_.error(sentence);
 }
 
 void Chat::help() {

@@ -17,6 +17,7 @@ namespace hearth::cli {
 struct ChatOutput {
   std::function<void(std::string_view)> answer;  // of the model, as it comes
   std::function<void(std::string_view)> note;    // one line of ours, without its end
+  std::function<void(std::string_view)> error;   // the same, of what failed
 };
 
 class Chat {
@@ -25,10 +26,11 @@ class Chat {
   Chat(ChatBackend& backend, LineSource& lines, Interrupt& interrupt, ChatOutput output, hub::Env env);
 
   // Until /bye or the end of input. Ctrl-C during an answer stops it and keeps the chat; what was said so far stays in
-  // it. A failed answer (Error) is told and leaves the chat as it was before the question. Returns the exit code.
-  int run();
+  // it. A failed answer (Error) is told and leaves the chat as it was before the question. Returns true when no answer
+  // and no command failed.
+  bool run();
 
-  // One question, its answer to output.answer. Returns false when it failed (told as a note).
+  // One question, its answer to output.answer. Returns false when it failed (told as an error).
   bool ask(const std::string& text);
 
   const std::vector<ChatMessage>& messages() const { return messages_; }
@@ -38,6 +40,7 @@ class Chat {
 
  private:
   bool command(const std::string& line);  // false: the chat ends
+  void failure(std::string_view sentence);
   void help();
   void system(const std::string& text);
   void set(const std::string& words);
@@ -52,6 +55,7 @@ class Chat {
   hub::Env env_;
   std::vector<ChatMessage> messages_;
   std::optional<ChatReply> last_;
+  bool failed_ = false;
 };
 
 // A conversation file: {"schema_version": 1, "model": ..., "messages": [{"role", "content"}]}.

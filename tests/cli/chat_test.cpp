@@ -23,7 +23,7 @@ class ScriptedLines : public LineSource {
 
 class ChatTest : public ::testing::Test {
  protected:
-  int run(const std::vector<std::string>& texts) {
+  bool run(const std::vector<std::string>& texts) {
     for (const std::string& text : texts) lines.lines.push_back({Kind::text, text});
     return chat.run();
   }
@@ -38,13 +38,14 @@ class ChatTest : public ::testing::Test {
             lines,
             interrupt,
             {.answer = [this](std::string_view text) { answers += text; },
-             .note = [this](std::string_view text) { notes += std::string(text) + "\n"; }},
+             .note = [this](std::string_view text) { notes += std::string(text) + "\n"; },
+             .error = [this](std::string_view text) { notes += std::string(text) + "\n"; }},
             testing::fixed_env({{"HOME", folder.path().string()}})};
 };
 
 TEST_F(ChatTest, keeps_the_conversation) {
   backend.answers = {"Hello.", "Four.\n"};
-  EXPECT_EQ(run({"Hi", "", "  2+2?  ", "/bye", "unread"}), 0);
+  EXPECT_TRUE(run({"Hi", "", "  2+2?  ", "/bye", "unread"}));
   EXPECT_EQ(answers, "Hello.\nFour.\n");
   ASSERT_EQ(backend.asked.size(), 2u);
   ASSERT_EQ(backend.asked[1].size(), 3u);
@@ -96,7 +97,7 @@ TEST_F(ChatTest, says_which_limit_cut_an_answer) {
 
 TEST_F(ChatTest, interrupt_at_the_prompt_gives_a_hint) {
   lines.lines.push_back({Kind::interrupted, ""});
-  EXPECT_EQ(run({}), 0);
+  EXPECT_TRUE(run({}));
   EXPECT_TRUE(noted("Ctrl-D"));
 }
 

@@ -68,7 +68,8 @@ int run(Context& context) {
                                 context.write_out(piece);
                                 context.flush_out();
                               },
-                          .note = [&](std::string_view line) { context.note("{}", line); }};
+                          .note = [&](std::string_view line) { context.note("{}", line); },
+                          .error = [&](std::string_view line) { context.warn("{}", line); }};
   std::unique_ptr<History> history;
   std::unique_ptr<LineSource> lines;
   if (context.in_is_terminal() && context.out_is_terminal()) {
@@ -80,7 +81,9 @@ int run(Context& context) {
   }
   Chat chat(backend, *lines, interrupt, output, context.env());
   if (const auto system = context.args().text("system")) chat.set_system(*system);
-  return chat.run();
+  const bool whole = chat.run();
+  // On a terminal a person has seen it; a script learns of it from the exit code.
+  return whole || context.in_is_terminal() ? 0 : exit_code(ErrorKind::io);
 }
 
 }  // namespace
