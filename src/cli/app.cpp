@@ -1,6 +1,8 @@
 #include "cli/app.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,10 +12,12 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mmap.h"
 #include "cli/context.h"
 #include "cli/help.h"
 #include "hub/nearest.h"
@@ -70,9 +74,12 @@ std::string next_step(const Error& error, const Command* command) {
   if (sentence.find("hearth ") != std::string_view::npos) return "";
   if (error.kind() == ErrorKind::invalid_argument)
     return command ? fmt::format("try: hearth {} --help", command->name) : "try: hearth --help";
-  if (error.kind() == ErrorKind::not_found) return "try: hearth ls";
-  if (error.kind() == ErrorKind::corrupt_file)
-    return "the file is damaged or of an unknown form: fetch it again, then hearth import it";
+  // Only of a model's own files; a person's JSON and text is mended, not fetched.
+  if (error.kind() == ErrorKind::corrupt_file && command && !command->positionals.empty())
+    for (const std::string_view file : {".gguf: ", ".safetensors: ", "config.json: ", "tokenizer.json: ",
+                                        "tokenizer.model: ", ".safetensors.index.json: "})
+      if (sentence.find(file) != std::string_view::npos)
+        return "the file is damaged or of an unknown form: fetch it again, then hearth import it";
   return "";
 }
 
@@ -128,11 +135,29 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
   return code;
 }
 
+// A descriptor of 0 to 2 that the caller closed would be the next file that is opened, and our notes would go into it.
+// Each is filled the wrong way round, so that reading or writing it still fails.
+void fill_closed_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) ::_exit(1);
+}
+
+// Ctrl-C where nothing needs to be kept: the same exit code as where an Interrupt stops in order. A SIGINT that the
+// caller chose to ignore (nohup, a background job) stays ignored.
+void end_on_interrupt() {
+  struct sigaction before{};
+  if (::sigaction(SIGINT, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+    ::signal(SIGINT, [](int) { ::_exit(exit_code(ErrorKind::cancelled)); });
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
   const Command* command = nullptr;
+  fill_closed_descriptors();
+  end_on_interrupt();
   ::signal(SIGXFSZ, SIG_IGN);  // a file at the process's size limit is a failed write, to be told in a sentence
+  MappedFile::report_losses();
   try {
     const int code = dispatch(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), command);
     if (std::fflush(stdout) != 0) fail(ErrorKind::io, "cannot write to standard output: {}", std::strerror(errno));
@@ -141,6 +166,13 @@ int run(int argc, char** argv) {
     return report(error, command);
   } catch (const std::bad_alloc&) {
     return report(Error(ErrorKind::out_of_memory, "out of memory"), command);
+  } catch (const std::system_error& error) {  // of std::thread and std::async; files of ours throw Error
+    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
+    return report(
+        Error(ErrorKind::busy,
+              thread ? "a thread cannot be made: a limit on processes or memory is reached (ulimit -u, ulimit -v)"
+                     : std::string(error.what())),
+        command);
   } catch (const std::exception& error) {
     return report(Error(ErrorKind::io, error.what()), command);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/error.h"
 #include "cli/units.h"
@@ -22,12 +23,18 @@ constexpr std::array<Flag, 5> kCommonFlags = {{
     {.name = "help", .help = "this text", .aliases = "-h"},
 }};
 
+// Whole numbers without an exponent, as far as a double is sure of them.
+std::string shown(double bound) {
+  return bound == std::floor(bound) && std::fabs(bound) < 1e19 ? fmt::format("{:.0f}", bound)
+                                                               : fmt::format("{}", bound);
+}
+
 std::string range_of(const Flag& flag) {
   const bool low = flag.min > -std::numeric_limits<double>::infinity();
   const bool high = flag.max < std::numeric_limits<double>::infinity();
-  if (low && high) return fmt::format(" from {} to {}", flag.min, flag.max);
-  if (low) return fmt::format(" of at least {}", flag.min);
-  if (high) return fmt::format(" of at most {}", flag.max);
+  if (low && high) return fmt::format(" from {} to {}", shown(flag.min), shown(flag.max));
+  if (low) return fmt::format(" of at least {}", shown(flag.min));
+  if (high) return fmt::format(" of at most {}", shown(flag.max));
   return "";
 }
 

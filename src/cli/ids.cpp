@@ -9,6 +9,7 @@ namespace hearth::cli {
 
 std::vector<int32_t> parse_ids(const std::string& text, std::string_view flag) {
   constexpr size_t kBytesMax = size_t{64} << 20;
+  if (text == "@") fail(ErrorKind::invalid_argument, "{}: a file's name stands behind @", flag);
   const std::string list = text.starts_with('@') ? io::real_fs().read_file(text.substr(1), kBytesMax) : text;
   std::vector<int32_t> ids;
   for (size_t begin = 0; begin <= list.size();) {

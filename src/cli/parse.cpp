@@ -86,6 +86,22 @@ RawArgs parse_words(const Command& command, std::span<const std::string> words) 
     bound.push_back({flag, option});
   }
 
+  // "--stop=" gives an empty text, which the library takes as two words alone; and for a value left out it has no
+  // sentence that names the flag and what is wanted.
+  for (const Bound& each : bound) {
+    if (each.flag.kind == ValueKind::none) continue;
+    for (const std::string& spelling : spellings(each.flag)) {
+      const std::string word = is_long_with_one_dash(spelling) ? "-" + spelling : spelling;
+      if (const auto at = std::find(before.begin(), before.end(), word + "="); at != before.end()) {
+        *at = word;
+        before.insert(at + 1, "");
+      }
+      if (!before.empty() && before.back() == word)
+        fail(ErrorKind::invalid_argument, "{} needs a value: {} {}", spelling, spelling,
+             each.flag.kind == ValueKind::choice || !each.flag.value.empty() ? each.flag.value : "VALUE");
+    }
+  }
+
   // The library reads its vector from the back.
   std::reverse(before.begin(), before.end());
   try {

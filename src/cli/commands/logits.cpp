@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/interrupt.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
@@ -25,8 +26,12 @@ int run(Context& context) {
   const LoadedModel loaded = load_model(
       context, {.gathered_max = 64, .needs_text = false, .context_wanted = static_cast<int64_t>(ids.size())});
   const int64_t T = static_cast<int64_t>(ids.size()), V = loaded.engine->spec().V;
+  const Interrupt interrupt;  // the writer takes its temporary away
   formats::NpyWriter writer(io::real_fs(), hub::expand_home(*out, context.env()), T, V);
-  decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) { writer.write(logits); });
+  decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) {
+    if (interrupt.requested()) fail(ErrorKind::cancelled, "interrupted; {} is not written", *out);
+    writer.write(logits);
+  });
   writer.commit();
   if (context.json()) {
     json::Object document;
