@@ -1,6 +1,8 @@
 #include "decode/sampler.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -21,6 +23,60 @@ std::span<const int32_t> window(std::span<const int32_t> history, int64_t contex
   const size_t n = context == 0 ? history.size() : std::min(history.size(), static_cast<size_t>(context));
   return history.last(n);
 }
+
+constexpr size_t kLanes = 16;  // independent chains, which the compiler turns into vectors
+
+// Highest value; NaN never wins, -inf when there is nothing else.
+float highest(std::span<const float> values) {
+  std::array<float, kLanes> top;
+  top.fill(kOut);
+  const size_t whole = values.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j) top[j] = values[i + j] > top[j] ? values[i + j] : top[j];
+  for (size_t i = whole; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
+  float best = kOut;
+  for (const float z : top) best = z > best ? z : best;
+  return best;
+}
+
+// e^x for x <= 0 to about 2 units in the last place, without a branch: 2^n * e^r, n = rint(x / ln 2), |r| <= ln(2) / 2,
+// Taylor to r^7 (the rest is below 6e-9 of the sum). x below -87, or NaN, counts as -87.
+inline float exp_below_zero(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer that stands in the low bits
+  // As integers, which compare without a branch: the magnitude's bits rise with it, those of NaN lie above all.
+  const int32_t magnitude = std::bit_cast<int32_t>(x) & 0x7fffffff, limit = std::bit_cast<int32_t>(87.0f);
+  x = -std::bit_cast<float>(magnitude < limit ? magnitude : limit);
+  const float shifted = x * 1.44269504f + kRound, n = shifted - kRound;
+  const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  return p * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127u) << 23);
+}
+
+// log(sum(exp(z - top))), for the one log-probability that greedy choice reports: fp32 terms, fp64 sums.
+double log_sum_below(std::span<const float> z, float top) {
+  constexpr size_t kBlock = 256;
+  std::array<double, kLanes> sum{};
+  std::array<float, kBlock> e;
+  for (size_t i = 0; i < z.size(); i += kBlock) {
+    const size_t n = std::min(kBlock, z.size() - i);
+    if (n < kBlock) e.fill(0);
+    for (size_t j = 0; j < n; ++j) e[j] = exp_below_zero(z[i + j] - top);
+    for (size_t j = 0; j < kBlock; j += kLanes)
+      for (size_t lane = 0; lane < kLanes; ++lane) sum[lane] += double{e[j + lane]};
+  }
+  double total = 0;
+  for (const double s : sum) total += s;
+  return std::log(total);
+}
+
+constexpr const char* kNothing = "no token can be drawn: the logits hold no finite value, or an infinite one";
 
 }  // namespace
 
@@ -50,9 +106,7 @@ void validate(const SamplerOptions& o, int64_t V) {
 }
 
 bool log_softmax(std::span<float> logits) {
-  float top = kOut;
-  for (const float z : logits)
-    if (z > top) top = z;
+  const float top = highest(logits);
   if (!std::isfinite(top)) return false;
   double sum = 0;
   for (const float z : logits)
@@ -63,14 +117,10 @@ bool log_softmax(std::span<float> logits) {
 }
 
 int32_t argmax(std::span<const float> values) {
-  size_t best = 0;
-  bool found = false;
+  const float top = highest(values);
   for (size_t i = 0; i < values.size(); ++i)
-    if (!std::isnan(values[i]) && (!found || values[i] > values[best])) {
-      best = i;
-      found = true;
-    }
-  return static_cast<int32_t>(best);
+    if (values[i] == top) return static_cast<int32_t>(i);
+  return 0;  // NaN alone
 }
 
 Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt)
@@ -183,15 +233,18 @@ int32_t Sampler::draw(std::span<const float> logprobs, uint64_t step, const Scor
 
 Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step) {
   penalize(logits, history);
-  if (!log_softmax(logits))
-    fail(ErrorKind::invalid_argument, "no token can be drawn: the logits hold no finite value, or an infinite one");
+  if (!options_.hlg && options_.temperature == 0) {
+    const int32_t best = argmax(logits);
+    const float z = logits[static_cast<size_t>(best)];
+    if (!std::isfinite(z)) fail(ErrorKind::invalid_argument, "{}", kNothing);
+    return {best, static_cast<float>(-log_sum_below(logits, z))};
+  }
+  if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "{}", kNothing);
   const auto top = [&] { return double{logits[static_cast<size_t>(argmax(logits))]}; };
   int32_t id;
   if (options_.hlg) {
     const double mu = top() - options_.hlg_pivot_offset;
     id = draw(logits, step, [&](float l) { return hlg(l, mu); });
-  } else if (options_.temperature == 0) {
-    id = argmax(logits);
   } else {
     restrict(logits, step);
     // Measured from the highest, so that the least temperature overflows no finite score but far ones.

@@ -39,7 +39,8 @@ class Sampler {
   // exempt: end ids and newline ids, never dropped by xtc.
   Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt);
 
-  // logits [V] are overwritten: with log-probabilities, -inf outside the sets. history: prompt and answer so far.
+  // logits [V] are overwritten: with log-probabilities, -inf outside the sets; greedy (temperature 0) leaves them as
+  // penalties and biases made them, and reports its log-probability from fp32 terms. history: prompt and answer so far.
   // step: index of the token to draw, counts the answer's tokens; the draw is a pure function of (seed, step, logits).
   // Throws Error{invalid_argument} when no finite logit is left or one is +inf.
   Sampled sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step);

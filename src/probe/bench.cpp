@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/random.h"
+#include "decode/sampler.h"
 #include "graph/op_info.h"
 
 namespace hearth::probe {
@@ -69,7 +70,7 @@ BenchResult bench(decode::Engine& engine, const BenchOptions& o,
       for (int64_t i = 0; i < o.tokens; ++i) {
         const decode::StepInput input{&sequence, {&id, 1}, 1};
         const std::span<float> logits = engine.step({&input, 1});
-        id = static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+        id = decode::argmax(logits);
       }
       if (run > 0) decode_tps.push_back(static_cast<double>(o.tokens) / (now() - start));
     }

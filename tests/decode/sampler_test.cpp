@@ -76,6 +76,24 @@ TEST(Sampler, temperature_zero_takes_the_likeliest_and_reports_its_logprob) {
   EXPECT_FLOAT_EQ(s.logprob, std::log(0.3f));
 }
 
+// Lengths around the blocks of the fp32 sum; values far below the highest and NaN count as nothing.
+TEST(Sampler, greedy_logprob_agrees_with_the_log_softmax) {
+  for (const size_t V : {1, 15, 16, 17, 255, 256, 257, 3000}) {
+    Floats z(V);
+    for (size_t i = 0; i < V; ++i) z[i] = 6 * std::sin(static_cast<float>(i * i + V));
+    if (V > 20) {
+      z[3] = NAN;
+      z[7] = -kInf;
+      z[11] = -1e6f;
+    }
+    Floats l = z;
+    ASSERT_TRUE(log_softmax(l));
+    const Sampled s = greedy({}, z);
+    EXPECT_EQ(s.id, argmax(z)) << V;
+    EXPECT_NEAR(s.logprob, l[static_cast<size_t>(s.id)], 1e-6) << V;
+  }
+}
+
 TEST(Sampler, reported_logprobs_stand_before_the_sets_and_the_temperature) {
   SamplerOptions o;
   o.temperature = 0.25;
