@@ -48,9 +48,12 @@ int run(const char* history_file) {
     std::fflush(stdout);
   };
   cli::Chat chat(echo, *lines, interrupt,
-                 {.answer = print, .note = [&](std::string_view line) { print("[" + std::string(line) + "]\n"); }},
+                 {.answer = print,
+                  .note = [&](std::string_view line) { print("[" + std::string(line) + "]\n"); },
+                  .error = [&](std::string_view line) { print("[" + std::string(line) + "]\n"); }},
                  hub::process_env());
-  return chat.run();
+  chat.run();
+  return 0;
 }
 
 }  // namespace
