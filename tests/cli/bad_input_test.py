@@ -283,7 +283,8 @@ def test_ctrl_c_is_exit_130_in_every_phase(run, tmp_path, model_file):
     model = model_file("smollm2")
 
     def mapped(process):
-        while str(model) not in pathlib.Path(f"/proc/{process.pid}/maps").read_text():
+        while str(model.resolve()) not in pathlib.Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
             time.sleep(0.001)
 
     code, out, _ = interrupted(run, mapped, "generate", model, "Tell me a story", "-n", "500", "--ignore-eos")
