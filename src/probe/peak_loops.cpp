@@ -1,4 +1,4 @@
-// Ten or more independent chains hide the latency of every instruction here; the empty asm keeps sums alive.
+// Independent chains hide the latency of every instruction here.
 #include "probe/peak_loops.h"
 
 #include <immintrin.h>
@@ -10,41 +10,47 @@
 namespace hearth::probe {
 namespace {
 
+// Whole loops in assembly: a compiler that keeps the sums in memory measures the store port instead.
+// Operands are zero: whatever stood in them could be slow (subnormals).
+#define HEARTH_LOOP(body) \
+  "vpxor %%xmm10, %%xmm10, %%xmm10\nvpxor %%xmm11, %%xmm11, %%xmm11\n1:\n" body "dec %0\njnz 1b\n"
+
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 void fma256(int64_t n) {
-  __m256 s[10], x = _mm256_set1_ps(0.5f), y = _mm256_set1_ps(0.25f);
-  for (__m256& v : s) v = _mm256_set1_ps(1.0f);
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) asm volatile("vfmadd231ps %2, %1, %0" : "+x"(s[j]) : "x"(x), "x"(y));
-  }
+  asm volatile(HEARTH_LOOP("vfmadd231ps %%ymm10, %%ymm11, %%ymm0\nvfmadd231ps %%ymm10, %%ymm11, %%ymm1\n"
+                           "vfmadd231ps %%ymm10, %%ymm11, %%ymm2\nvfmadd231ps %%ymm10, %%ymm11, %%ymm3\n"
+                           "vfmadd231ps %%ymm10, %%ymm11, %%ymm4\nvfmadd231ps %%ymm10, %%ymm11, %%ymm5\n"
+                           "vfmadd231ps %%ymm10, %%ymm11, %%ymm6\nvfmadd231ps %%ymm10, %%ymm11, %%ymm7\n"
+                           "vfmadd231ps %%ymm10, %%ymm11, %%ymm8\nvfmadd231ps %%ymm10, %%ymm11, %%ymm9\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                 "xmm11");
 }
-// The exact 16-bit dot of AVX2: pairs of int16 products to int32, then an add.
+// The exact 16-bit dot of AVX2: pairs of int16 products to int32, then an add. Products go to three registers in turn.
 void madd256(int64_t n) {
-  __m256i s[10], x = _mm256_set1_epi16(3), y = _mm256_set1_epi16(5);
-  for (__m256i& v : s) v = _mm256_setzero_si256();
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) {
-      __m256i t;
-      asm volatile("vpmaddwd %2, %1, %0" : "=x"(t) : "x"(x), "x"(y));
-      asm volatile("vpaddd %1, %0, %0" : "+x"(s[j]) : "x"(t));
-    }
-  }
+  asm volatile(HEARTH_LOOP("vpmaddwd %%ymm14, %%ymm15, %%ymm10\nvpaddd %%ymm10, %%ymm0, %%ymm0\n"
+                           "vpmaddwd %%ymm14, %%ymm15, %%ymm11\nvpaddd %%ymm11, %%ymm1, %%ymm1\n"
+                           "vpmaddwd %%ymm14, %%ymm15, %%ymm12\nvpaddd %%ymm12, %%ymm2, %%ymm2\n"
+                           "vpmaddwd %%ymm14, %%ymm15, %%ymm10\nvpaddd %%ymm10, %%ymm3, %%ymm3\n"
+                           "vpmaddwd %%ymm14, %%ymm15, %%ymm11\nvpaddd %%ymm11, %%ymm4, %%ymm4\n"
+                           "vpmaddwd %%ymm14, %%ymm15, %%ymm12\nvpaddd %%ymm12, %%ymm5, %%ymm5\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm10", "xmm11", "xmm12");
 }
 // u8 * s8 pairs to int16, then an add: what 4-bit weights allow.
 void maddubs256(int64_t n) {
-  __m256i s[10], x = _mm256_set1_epi8(3), y = _mm256_set1_epi8(5);
-  for (__m256i& v : s) v = _mm256_setzero_si256();
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) {
-      __m256i t;
-      asm volatile("vpmaddubsw %2, %1, %0" : "=x"(t) : "x"(x), "x"(y));
-      asm volatile("vpaddw %1, %0, %0" : "+x"(s[j]) : "x"(t));
-    }
-  }
+  asm volatile(HEARTH_LOOP("vpmaddubsw %%ymm14, %%ymm15, %%ymm10\nvpaddw %%ymm10, %%ymm0, %%ymm0\n"
+                           "vpmaddubsw %%ymm14, %%ymm15, %%ymm11\nvpaddw %%ymm11, %%ymm1, %%ymm1\n"
+                           "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\nvpaddw %%ymm12, %%ymm2, %%ymm2\n"
+                           "vpmaddubsw %%ymm14, %%ymm15, %%ymm10\nvpaddw %%ymm10, %%ymm3, %%ymm3\n"
+                           "vpmaddubsw %%ymm14, %%ymm15, %%ymm11\nvpaddw %%ymm11, %%ymm4, %%ymm4\n"
+                           "vpmaddubsw %%ymm14, %%ymm15, %%ymm12\nvpaddw %%ymm12, %%ymm5, %%ymm5\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm10", "xmm11", "xmm12");
 }
 void read256(const std::byte* data, int64_t bytes) {
   __m256i s[8] = {};
@@ -60,29 +66,37 @@ void read256(const std::byte* data, int64_t bytes) {
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni,avx512bf16")
 void fma512(int64_t n) {
-  __m512 s[10], x = _mm512_set1_ps(0.5f), y = _mm512_set1_ps(0.25f);
-  for (__m512& v : s) v = _mm512_set1_ps(1.0f);
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) asm volatile("vfmadd231ps %2, %1, %0" : "+v"(s[j]) : "v"(x), "v"(y));
-  }
+  asm volatile(HEARTH_LOOP("vfmadd231ps %%zmm10, %%zmm11, %%zmm0\nvfmadd231ps %%zmm10, %%zmm11, %%zmm1\n"
+                           "vfmadd231ps %%zmm10, %%zmm11, %%zmm2\nvfmadd231ps %%zmm10, %%zmm11, %%zmm3\n"
+                           "vfmadd231ps %%zmm10, %%zmm11, %%zmm4\nvfmadd231ps %%zmm10, %%zmm11, %%zmm5\n"
+                           "vfmadd231ps %%zmm10, %%zmm11, %%zmm6\nvfmadd231ps %%zmm10, %%zmm11, %%zmm7\n"
+                           "vfmadd231ps %%zmm10, %%zmm11, %%zmm8\nvfmadd231ps %%zmm10, %%zmm11, %%zmm9\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                 "xmm11");
 }
 void vnni512(int64_t n) {
-  __m512i s[10], x = _mm512_set1_epi8(3), y = _mm512_set1_epi8(5);
-  for (__m512i& v : s) v = _mm512_setzero_si512();
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) asm volatile("vpdpbusd %2, %1, %0" : "+v"(s[j]) : "v"(x), "v"(y));
-  }
+  asm volatile(HEARTH_LOOP("vpdpbusd %%zmm10, %%zmm11, %%zmm0\nvpdpbusd %%zmm10, %%zmm11, %%zmm1\n"
+                           "vpdpbusd %%zmm10, %%zmm11, %%zmm2\nvpdpbusd %%zmm10, %%zmm11, %%zmm3\n"
+                           "vpdpbusd %%zmm10, %%zmm11, %%zmm4\nvpdpbusd %%zmm10, %%zmm11, %%zmm5\n"
+                           "vpdpbusd %%zmm10, %%zmm11, %%zmm6\nvpdpbusd %%zmm10, %%zmm11, %%zmm7\n"
+                           "vpdpbusd %%zmm10, %%zmm11, %%zmm8\nvpdpbusd %%zmm10, %%zmm11, %%zmm9\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                 "xmm11");
 }
 void bf16_512(int64_t n) {
-  __m512 s[10];
-  const __m512i x = _mm512_set1_epi16(0x3f00), y = _mm512_set1_epi16(0x3e80);
-  for (__m512& v : s) v = _mm512_set1_ps(1.0f);
-  for (int64_t i = 0; i < n; ++i) {
-#pragma GCC unroll 10
-    for (int j = 0; j < 10; ++j) asm volatile("vdpbf16ps %2, %1, %0" : "+v"(s[j]) : "v"(x), "v"(y));
-  }
+  asm volatile(HEARTH_LOOP("vdpbf16ps %%zmm10, %%zmm11, %%zmm0\nvdpbf16ps %%zmm10, %%zmm11, %%zmm1\n"
+                           "vdpbf16ps %%zmm10, %%zmm11, %%zmm2\nvdpbf16ps %%zmm10, %%zmm11, %%zmm3\n"
+                           "vdpbf16ps %%zmm10, %%zmm11, %%zmm4\nvdpbf16ps %%zmm10, %%zmm11, %%zmm5\n"
+                           "vdpbf16ps %%zmm10, %%zmm11, %%zmm6\nvdpbf16ps %%zmm10, %%zmm11, %%zmm7\n"
+                           "vdpbf16ps %%zmm10, %%zmm11, %%zmm8\nvdpbf16ps %%zmm10, %%zmm11, %%zmm9\n")
+               : "+r"(n)
+               :
+               : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+                 "xmm11");
 }
 void read512(const std::byte* data, int64_t bytes) {
   __m512i s[4] = {};
@@ -143,8 +157,8 @@ std::span<const PeakLoop> peak_loops() {
     std::vector<PeakLoop> list;
     if (has(cpu::Isa::avx2)) {
       list.push_back({"fp32 fma, 256 bits", 10 * 8 * 2, fma256});
-      list.push_back({"int16 madd + add, 256 bits", 10 * 16 * 2, madd256});
-      list.push_back({"int8 maddubs + add, 256 bits", 10 * 32 * 2, maddubs256});
+      list.push_back({"int16 madd + add, 256 bits", 6 * 16 * 2, madd256});
+      list.push_back({"int8 maddubs + add, 256 bits", 6 * 32 * 2, maddubs256});
     }
     if (has(cpu::Isa::avx512)) {
       list.push_back({"fp32 fma, 512 bits", 10 * 16 * 2, fma512});
@@ -164,8 +178,9 @@ void read_bytes(const std::byte* data, int64_t bytes) {
 }
 
 void dependent_adds() {
+  // A register is added: sums of constants are folded by the front end of newer CPUs.
   uint64_t n = kDependentAdds / 10, x = 1;
-  asm volatile("1:\n.rept 10\nadd $1,%1\n.endr\ndec %0\njnz 1b" : "+r"(n), "+r"(x)::"cc");
+  asm volatile("1:\n.rept 10\nadd %2,%1\n.endr\ndec %0\njnz 1b" : "+&r"(n), "+&r"(x) : "r"(uint64_t{3}) : "cc");
 }
 
 }  // namespace hearth::probe
