@@ -6,7 +6,8 @@
 
 namespace hearth::cli {
 
-Progress::Progress(const Context& context, std::string label) : context_(context), label_(std::move(label)) {}
+Progress::Progress(const Context& context, std::string label, Unit unit)
+    : context_(context), label_(std::move(label)), unit_(unit) {}
 
 Progress::~Progress() {
   if (open_) std::fputs("\n", stderr);
@@ -19,7 +20,8 @@ void Progress::show(int64_t done, int64_t total) {
   const int64_t step = context_.err_is_terminal() ? 1 : 10;
   if (context_.quiet() || (percent_ >= 0 && percent / step == percent_ / step)) return;
   percent_ = percent;
-  const std::string text = fmt::format("{} {:3}%  {} of {}", label_, percent, show_size(done), show_size(total));
+  const auto shown = [&](int64_t n) { return unit_ == Unit::bytes ? show_size(n) : fmt::format("{}", n); };
+  const std::string text = fmt::format("{} {:3}%  {} of {}", label_, percent, shown(done), shown(total));
   if (context_.err_is_terminal()) {
     std::fputs(("\r\x1b[K" + text).c_str(), stderr);
     open_ = true;

@@ -11,13 +11,15 @@ namespace hearth::cli {
 
 class Progress {
  public:
-  Progress(const Context& context, std::string label);
-  ~Progress();                             // ends the line
-  void show(int64_t done, int64_t total);  // bytes
+  enum class Unit { bytes, count };
+  Progress(const Context& context, std::string label, Unit unit = Unit::bytes);
+  ~Progress();  // ends the line
+  void show(int64_t done, int64_t total);
 
  private:
   const Context& context_;
   std::string label_;
+  Unit unit_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   int64_t percent_ = -1;
   bool open_ = false;

@@ -64,7 +64,7 @@ int run(Context& context) {
                                     .depth = *args.integer("depth")};
   const int64_t positions = std::max(options.prompt_tokens, options.depth + options.tokens);
   const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = positions});
-  Progress progress(context, "bench");
+  Progress progress(context, "bench", Progress::Unit::count);
   const probe::BenchResult r =
       probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
   const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes) / 1e9;

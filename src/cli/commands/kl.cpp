@@ -74,7 +74,7 @@ int run(Context& context) {
     ids.insert(ids.end(), more.begin(), more.end());
     if (static_cast<int64_t>(ids.size()) >= options.window * options.windows_max) break;
   }
-  Progress progress(context, "kl");
+  Progress progress(context, "kl", Progress::Unit::count);
   const eval::KlResult r =
       eval::kl(*a.engine, *b.engine, ids, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
   if (context.json()) {

@@ -34,7 +34,7 @@ int run(Context& context) {
   options.rows_max = *context.args().integer("rows");
   if (*context.args().text("method") == "llama") options.method = eval::PerplexityMethod::llama;
   const LoadedModel loaded = load_model(context, {.gathered_max = 64, .context_wanted = options.row});
-  Progress progress(context, "perplexity");
+  Progress progress(context, "perplexity", Progress::Unit::count);
   const eval::Perplexity p = eval::perplexity(*loaded.engine, loaded.text->tokenizer(), documents, options,
                                               [&](int64_t done, int64_t total) { progress.show(done, total); });
   if (context.json()) {
