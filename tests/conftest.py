@@ -7,8 +7,13 @@ HEARTH_TEST_CACHE   where oracles keep float32 answers; default .cache/oracle
 """
 import os
 import pathlib
+import signal
 
 import pytest
+
+# Programs started behind a script's "&" ignore Ctrl-C for good, and so would the children that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -44,6 +49,15 @@ def model_file():
         pytest.fail(f"{folder} holds no {MODEL_FILES[name]}; scripts/models --link fetches it")
 
     return find
+
+
+@pytest.fixture(scope="session")
+def corpus():
+    """Text of the Brown corpus, a paragraph a line."""
+    path = pathlib.Path(os.environ.get("HEARTH_TEST_CORPUS") or ROOT / ".cache" / "brown.txt")
+    if not path.is_file():
+        pytest.fail(f"{path}: no corpus there; scripts/corpus fetches it")
+    return path.read_text()
 
 
 @pytest.fixture(scope="session")
