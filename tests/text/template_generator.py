@@ -1,4 +1,4 @@
-"""Random templates over the variables of test_templates.py: grammar-driven, so most of them render.
+"""Random templates over the variables of templates_test.py: grammar-driven, so most of them render.
 
 The filters safe and escape are left out: they make Markup, whose repr and sums differ from a string's."""
 

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from chats import CHATS, TOKENS
-from jinja_oracle import differences, expected, report, run_cases
-from template_generator import random_template
+from text.chats import CHATS, TOKENS
+from text.jinja_oracle import differences, expected, report, run_cases
+from text.template_generator import random_template
 
 HERE = pathlib.Path(__file__).parent
 VARIABLES = {
