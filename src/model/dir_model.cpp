@@ -52,15 +52,19 @@ class DirModel final : public Model {
       tables = text::tables_from_vocab_merges(read(*files.vocab_json, kTokenizerBytesMax),
                                               read(*files.merges_txt, kTokenizerBytesMax), files.vocab_json->string());
     } else if (files.vocab_txt) {
-      tables = text::tables_from_vocab_txt(read(*files.vocab_txt, kTokenizerBytesMax), true, files.vocab_txt->string());
+      tables = text::tables_from_vocab_txt(read(*files.vocab_txt, kTokenizerBytesMax), files.vocab_txt->string());
     } else {
       fail(ErrorKind::not_found,
            "{}: no tokenizer (tokenizer.json, tokenizer.model, vocab.json with merges.txt, or vocab.txt)",
            path_.string());
     }
-    if (files.tokenizer_config)
-      text::apply_tokenizer_config(tables, read(*files.tokenizer_config, kTokenizerBytesMax),
-                                   files.tokenizer_config->string());
+    const auto given = [](const std::optional<std::filesystem::path>& path) {
+      using File = text::TokenizerConfigFiles::File;
+      return path ? std::optional(File{read(*path, kTokenizerBytesMax), path->string()}) : std::nullopt;
+    };
+    text::apply_config_files(tables, {.tokenizer_config = given(files.tokenizer_config),
+                                      .special_tokens_map = given(files.special_tokens_map),
+                                      .added_tokens = given(files.added_tokens)});
     return tables;
   }
 
@@ -82,29 +86,41 @@ class DirModel final : public Model {
     }
   }
 
-  // chat_template.jinja first, then chat_template of tokenizer_config.json: a string or a list of {name, template}.
-  void read_templates() {
-    if (dir_.tokenizer.tokenizer_config) {
-      const std::string place = dir_.tokenizer.tokenizer_config->string() + ": chat_template";
-      const json::Value config = json::parse(read(*dir_.tokenizer.tokenizer_config, kTokenizerBytesMax), place);
-      if (const json::Value* t = config.get("chat_template")) {
-        if (const std::string* whole = t->string()) templates_["default"] = *whole;
-        else
-          for (const json::Value& entry : t->as_array(place)) {
-            const json::Value *name = entry.get("name"), *source = entry.get("template");
-            if (!name || !source) fail(ErrorKind::corrupt_file, "{}: an entry lacks name or template", place);
-            templates_[name->as_string(place)] = source->as_string(place);
-          }
-      }
+  // The member chat_template of a JSON file: a string, or a list of {name, template}.
+  void read_templates_of(const std::filesystem::path& path) {
+    const std::string place = path.string() + ": chat_template";
+    const json::Value document = json::parse(read(path, kTokenizerBytesMax), path.string());
+    const json::Value* t = document.get("chat_template");
+    if (!t) return;
+    if (const std::string* whole = t->string()) {
+      templates_ = {{"default", *whole}};
+      return;
     }
+    Templates named;
+    for (const json::Value& entry : t->as_array(place)) {
+      const json::Value *name = entry.get("name"), *source = entry.get("template");
+      if (!name || !source) fail(ErrorKind::corrupt_file, "{}: an entry lacks name or template", place);
+      if (!named.emplace(name->as_string(place), source->as_string(place)).second)
+        fail(ErrorKind::corrupt_file, "{}: two templates are named \"{}\"", place, name->as_string(place));
+    }
+    templates_ = std::move(named);
+  }
+
+  // Each source replaces all that those before it said: chat_template.json (of processors), tokenizer_config.json,
+  // and the template files, chat_template.jinja and additional_chat_templates/NAME.jinja.
+  void read_templates() {
+    if (dir_.tokenizer.chat_template_json) read_templates_of(*dir_.tokenizer.chat_template_json);
+    if (dir_.tokenizer.tokenizer_config) read_templates_of(*dir_.tokenizer.tokenizer_config);
+    Templates files;
     if (dir_.tokenizer.chat_template_jinja)
-      templates_["default"] = read(*dir_.tokenizer.chat_template_jinja, kTemplateBytesMax);
+      files["default"] = read(*dir_.tokenizer.chat_template_jinja, kTemplateBytesMax);
     const std::filesystem::path more = path_ / "additional_chat_templates";
     std::error_code ec;
     if (std::filesystem::is_directory(more, ec))
       for (const io::Entry& entry : io::real_fs().list(more))
         if (!entry.is_dir && entry.name.ends_with(".jinja"))
-          templates_[entry.name.substr(0, entry.name.size() - 6)] = read(more / entry.name, kTemplateBytesMax);
+          files[entry.name.substr(0, entry.name.size() - 6)] = read(more / entry.name, kTemplateBytesMax);
+    if (!files.empty()) templates_ = std::move(files);
   }
 
   // For listings: extents as stored; affine modules by the quantization table.

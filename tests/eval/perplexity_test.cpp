@@ -17,7 +17,8 @@ using Ids = std::vector<int32_t>;
 
 text::Tokenizer bytes_tokenizer() {
   text::TokenizerTables tables = text::parse_tokenizer_json(text::byte_level_json({}), "tokenizer.json");
-  text::apply_tokenizer_config(tables, R"({"bos_token": "<s>", "eos_token": "</s>"})", "tokenizer_config.json");
+  text::apply_config_files(
+      tables, {.tokenizer_config = {{R"({"bos_token": "<s>", "eos_token": "</s>"})", "tokenizer_config.json"}}});
   return text::Tokenizer(std::move(tables));
 }
 

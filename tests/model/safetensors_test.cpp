@@ -174,6 +174,59 @@ TEST(OpenFolder, reads_kv_config_generation_config_and_templates) {
   EXPECT_EQ(model->tensors().size(), 2 + 9 * 2 + 1u);  // table, head, nine a layer, the last norm
 }
 
+TEST(OpenFolder, later_sources_of_templates_replace_earlier_ones) {
+  TempDir dir;
+  test::write_tiny_model({}, dir);
+  const auto templates = [&] { return Model::open(dir.path())->templates(); };
+  EXPECT_TRUE(templates().empty());
+  dir.write("chat_template.json", R"({"chat_template": "of a processor"})");
+  EXPECT_EQ(templates(), (Templates{{"default", "of a processor"}}));
+  dir.write("tokenizer_config.json", R"({"chat_template": null})");
+  EXPECT_EQ(templates(), (Templates{{"default", "of a processor"}}));
+  dir.write("tokenizer_config.json", R"({"chat_template": [{"name": "default", "template": "listed"},
+                                                           {"name": "tool_use", "template": "tools"}]})");
+  EXPECT_EQ(templates(), (Templates{{"default", "listed"}, {"tool_use", "tools"}}));
+  dir.write("chat_template.jinja", "file");
+  EXPECT_EQ(templates(), (Templates{{"default", "file"}}));  // the others are not mixed in
+  dir.write("additional_chat_templates/tool_use.jinja", "more");
+  EXPECT_EQ(templates(), (Templates{{"default", "file"}, {"tool_use", "more"}}));
+}
+
+TEST(OpenFolder, refuses_templates_of_another_shape) {
+  const auto refusal_of = [](const char* name, const char* text) {
+    TempDir dir;
+    test::write_tiny_model({}, dir);
+    dir.write(name, text);
+    std::string said = outcome([&] { Model::open(dir.path()); });
+    const std::string place = dir.path().string() + "/";
+    if (const size_t at = said.find(place); at != std::string::npos) said.erase(at, place.size());
+    return said;
+  };
+  EXPECT_EQ(refusal_of("chat_template.json", R"({"chat_template": 5})"),
+            "corrupt_file: chat_template.json: chat_template: expected an array, found a number");
+  EXPECT_EQ(refusal_of("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})"),
+            "corrupt_file: tokenizer_config.json: chat_template: an entry lacks name or template");
+  EXPECT_EQ(refusal_of("tokenizer_config.json", R"({"chat_template": [{"name": "a", "template": "1"},
+                                                                      {"name": "a", "template": "2"}]})"),
+            "corrupt_file: tokenizer_config.json: chat_template: two templates are named \"a\"");
+  EXPECT_EQ(refusal_of("chat_template.json", "[1"), "corrupt_file: chat_template.json: incomplete JSON at byte 2");
+}
+
+TEST(OpenFolder, reads_the_small_files_of_its_tokenizer) {
+  TempDir dir;
+  dir.write("added_tokens.json", R"({"<call>": 258, "<turn>": 259})");
+  dir.write("special_tokens_map.json", R"({"eos_token": "<turn>"})");
+  const text::Tokenizer tokenizer(test::open_tiny_model({}, dir)->tokenizer());
+  EXPECT_EQ(tokenizer.vocab_size(), 260);
+  EXPECT_EQ(tokenizer.eos_text(), "<turn>");
+  EXPECT_TRUE(tokenizer.is_special(259));
+  EXPECT_FALSE(tokenizer.is_special(258));
+  dir.write("added_tokens.json", R"({"<call>": "x"})");
+  EXPECT_EQ(outcome([&] { test::open_tiny_model({}, dir)->tokenizer(); }),
+            "corrupt_file: " + (dir.path() / "added_tokens.json").string() +
+                ": \"<call>\": expected an integer, found a string");
+}
+
 TEST(OpenFolder, refuses_kv_config_for_layers_beyond_the_last) {
   TempDir dir;
   dir.write("kv_config.json", R"([{"layer_idx": 2, "bits": 4, "group_size": 64}])");

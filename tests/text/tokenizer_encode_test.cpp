@@ -61,7 +61,8 @@ TEST(SpecialTokens, exactly_one_bos) {
   const Tokenizer t = from_json(byte_level_json({}));
   const int32_t bos = *t.id_of("<s>");
   TokenizerTables tables = parse_tokenizer_json(byte_level_json({}), "test.json");
-  apply_tokenizer_config(tables, R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>"})", "config");
+  apply_config_files(tables,
+                     {.tokenizer_config = {{R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>"})", "config"}}});
   const Tokenizer named(std::move(tables));
   EXPECT_TRUE(named.adds_bos());
   EXPECT_EQ(named.bos_text(), "<s>");
@@ -137,8 +138,7 @@ TEST(Unigram, the_best_sum_wins_and_unknowns_fuse) {
 }
 
 TEST(WordPiece, longest_first_and_whole_words_unknown) {
-  const Tokenizer t(
-      tables_from_vocab_txt("[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\nunaff\n##x\n", true, "vocab.txt"));
+  const Tokenizer t(tables_from_vocab_txt("[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##aff\n##able\nunaff\n##x\n", "vocab.txt"));
   EXPECT_EQ(t.encode("UNAFFABLE", {}), (Ids{2, 7, 6, 3}));
   EXPECT_EQ(t.encode("unq un", kPlain), (Ids{1, 4}));
   EXPECT_EQ(t.encode(std::string(101, 'x'), kPlain), (Ids{1}));

@@ -175,25 +175,146 @@ TEST(SentencePieceModel, bad_files_are_refused_at_every_cut) {
 
 TEST(VocabularyFiles, bad_lines_are_refused) {
   expect_error(ErrorKind::corrupt_file, "\"[UNK]\" is not in the vocabulary",
-               [] { tables_from_vocab_txt("a\nb\n", true, "vocab.txt"); });
-  expect_error(ErrorKind::corrupt_file, "are both \"a\"",
-               [] { tables_from_vocab_txt("[UNK]\na\na\n", true, "vocab.txt"); });
+               [] { tables_from_vocab_txt("a\nb\n", "vocab.txt"); });
+  expect_error(ErrorKind::corrupt_file, "are both \"a\"", [] { tables_from_vocab_txt("[UNK]\na\na\n", "vocab.txt"); });
   expect_error(ErrorKind::corrupt_file, "names the unknown piece",
                [] { tables_from_vocab_merges(R"({"a": 0})", "#version: 0.2\na b\n", "vocab.json"); });
   const Tokenizer t(tables_from_vocab_merges(R"({"a": 0, "b": 1, "ab": 2})", "#version: 0.2\r\na b\r\n", "vocab.json"));
   EXPECT_EQ(t.encode("ab", {}), (Ids{2}));
 }
 
+// Small tables with the members of one or more config files over them.
+struct Config {
+  std::string tokenizer_config, special_tokens_map, added_tokens;
+};
+void apply(TokenizerTables& t, const Config& c) {
+  const auto file = [](const std::string& text, const char* name) {
+    return text.empty() ? std::nullopt : std::optional(TokenizerConfigFiles::File{text, name});
+  };
+  apply_config_files(t, {.tokenizer_config = file(c.tokenizer_config, "tokenizer_config.json"),
+                         .special_tokens_map = file(c.special_tokens_map, "special_tokens_map.json"),
+                         .added_tokens = file(c.added_tokens, "added_tokens.json")});
+}
+TokenizerTables letters() {
+  return tables_from_vocab_merges(R"({"a": 0, "b": 1, "<x>": 2, "<": 3, "x": 4, ">": 5})", "", "vocab.json");
+}
+Tokenizer configured(const Config& c) {
+  TokenizerTables t = letters();
+  apply(t, c);
+  return Tokenizer(std::move(t));
+}
+constexpr EncodeOptions kParsed = {.parse_special = true, .add_special = false};
+
 TEST(TokenizerConfig, names_bos_and_eos_and_adds_tokens) {
   TokenizerTables t = tables_from_vocab_merges(R"({"a": 0, "b": 1})", "", "vocab.json");
-  apply_tokenizer_config(t, R"({"added_tokens_decoder": {"2": {"content": "<x>", "special": true},
-      "3": {"content": "<y>", "special": false, "normalized": false}}, "bos_token": "<x>", "add_bos_token": true})",
-                         "c");
+  apply(t, {.tokenizer_config = R"({"added_tokens_decoder": {"2": {"content": "<x>", "special": true},
+      "3": {"content": "<y>", "special": false, "normalized": false}}, "bos_token": "<x>", "add_bos_token": true})"});
   const Tokenizer tokenizer(t);
   EXPECT_EQ(tokenizer.encode("a<y><x>", {}), (Ids{2, 0, 3}));  // < x > are no pieces and vanish
   EXPECT_EQ(tokenizer.encode("<x>a", {.parse_special = true}), (Ids{2, 0}));
   expect_error(ErrorKind::corrupt_file, "have both the id 0",
-               [&] { apply_tokenizer_config(t, R"({"added_tokens_decoder": {"0": {"content": "<z>"}}})", "c"); });
+               [&] { apply(t, {.tokenizer_config = R"({"added_tokens_decoder": {"0": {"content": "<z>"}}})"}); });
+}
+
+TEST(TokenizerConfig, named_tokens_of_the_vocabulary_are_special) {
+  for (const char* config :
+       {R"({"eos_token": "<x>"})", R"({"pad_token": {"content": "<x>", "lstrip": false}})",
+        R"({"additional_special_tokens": ["<x>"]})", R"({"extra_special_tokens": [{"content": "<x>"}]})",
+        R"({"extra_special_tokens": {"image_token": "<x>"}})"}) {
+    const Tokenizer t = configured({.tokenizer_config = config});
+    EXPECT_EQ(t.encode("a<x>b", kParsed), (Ids{0, 2, 1})) << config;
+    EXPECT_EQ(t.encode("a<x>b", {.add_special = false}), (Ids{0, 3, 4, 5, 1})) << config;
+    EXPECT_TRUE(t.is_special(2)) << config;
+  }
+  // No piece: the model has no row for it. Null: not named.
+  EXPECT_EQ(configured({.tokenizer_config = R"({"pad_token": "<pad>", "bos_token": null})"}).vocab_size(), 6);
+  const Tokenizer stripping = configured({.tokenizer_config = R"({"sep_token": {"content": "<x>", "rstrip": true}})"});
+  EXPECT_EQ(stripping.encode("<x>  b", kParsed), (Ids{2, 1}));
+}
+
+TEST(TokenizerConfig, added_tokens_json_adds_where_the_config_lists_none) {
+  const std::string added = R"({"<y>": 7, "<z>": 6})";
+  const Tokenizer t = configured({.special_tokens_map = R"({"eos_token": "<y>"})", .added_tokens = added});
+  EXPECT_EQ(t.encode("a<y><z>", kParsed), (Ids{0, 7, 6}));
+  EXPECT_EQ(t.encode("a<z>", {.add_special = false}), (Ids{0, 6}));  // not special: found in any text
+  EXPECT_TRUE(t.is_special(7));
+  EXPECT_FALSE(t.is_special(6));
+  EXPECT_EQ(Ids(t.end_ids().begin(), t.end_ids().end()), (Ids{7}));
+  const Tokenizer listed =
+      configured({.tokenizer_config = R"({"added_tokens_decoder": {"6": {"content": "<w>"}}})", .added_tokens = added});
+  EXPECT_EQ(listed.vocab_size(), 7);
+}
+
+TEST(TokenizerConfig, special_tokens_map_counts_where_the_config_lists_no_added_tokens) {
+  const std::string map = R"({"bos_token": {"content": "<x>"}, "additional_special_tokens": ["a"]})";
+  const Tokenizer t = configured({.tokenizer_config = R"({"bos_token": "b"})", .special_tokens_map = map});
+  EXPECT_EQ(t.bos(), 2);
+  EXPECT_TRUE(t.is_special(0));
+  const Tokenizer listed =
+      configured({.tokenizer_config = R"({"bos_token": "b", "added_tokens_decoder": {}})", .special_tokens_map = map});
+  EXPECT_EQ(listed.bos(), 1);
+  EXPECT_FALSE(listed.is_special(0));
+}
+
+TEST(TokenizerConfig, what_the_tokenizers_own_file_adds_stays) {
+  TokenizerTables t = parse_tokenizer_json(
+      R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+          "added_tokens": [{"id": 1, "content": "<t>", "special": false}]})",
+      "tokenizer.json");
+  apply(t, {.special_tokens_map = R"({"eos_token": "<t>"})", .added_tokens = R"({"<t>": 1, "<u>": 2})"});
+  EXPECT_EQ(t.added.size(), 2u);
+  EXPECT_FALSE(t.added[0].special);
+  EXPECT_EQ(t.end_ids, (Ids{1}));
+  // Two ids of one spelling: a contradiction.
+  expect_error(ErrorKind::corrupt_file, "pieces 1 and 5 are both \"<t>\"",
+               [&] { apply(t, {.added_tokens = R"({"<t>": 5})"}); });
+}
+
+TEST(TokenizerConfig, bad_members_are_corrupt_files_with_their_place) {
+  const auto corrupt = [](std::string_view part, const Config& c) {
+    expect_error(ErrorKind::corrupt_file, part, [&] { configured(c); });
+  };
+  corrupt("tokenizer_config.json: expected an object, found an array", {.tokenizer_config = "[]"});
+  corrupt("special_tokens_map.json: expected an object, found a string", {.special_tokens_map = "\"x\""});
+  corrupt("added_tokens.json: expected an object, found a number", {.added_tokens = "1"});
+  corrupt("special_tokens_map.json: eos_token: expected a string, found a number",
+          {.special_tokens_map = R"({"eos_token": 5})"});
+  corrupt("special_tokens_map.json: bos_token: no \"content\"", {.special_tokens_map = R"({"bos_token": {}})"});
+  corrupt("additional_special_tokens: expected an array",
+          {.tokenizer_config = R"({"additional_special_tokens": "x"})"});
+  corrupt("additional_special_tokens: expected a string",
+          {.tokenizer_config = R"({"additional_special_tokens": [7]})"});
+  corrupt("added_tokens.json: \"<y>\": expected an integer, found a string", {.added_tokens = R"({"<y>": "7"})"});
+  corrupt("added_tokens.json: \"<y>\": the id -1", {.added_tokens = R"({"<y>": -1})"});
+  corrupt("have both the id 0", {.added_tokens = R"({"<y>": 0})"});
+  corrupt("has the id 99999999", {.added_tokens = R"({"<y>": 99999999})"});
+  corrupt("is empty", {.added_tokens = R"({"": 6})"});
+  corrupt("do_lower_case: expected a boolean", {.tokenizer_config = R"({"do_lower_case": "no"})"});
+  corrupt("special_tokens_map.json: ", {.special_tokens_map = "{"});
+}
+
+TEST(TokenizerConfig, says_whether_a_bert_vocabulary_keeps_case_and_accents) {
+  const auto ids = [](const std::string& config) {
+    TokenizerTables t =
+        tables_from_vocab_txt("[UNK]\n[CLS]\n[SEP]\ne\nE\n\u00e9\n\u00c9\n\u4e2d\u4e2d\n\u4e2d\n", "vocab.txt");
+    apply(t, {.tokenizer_config = config});
+    return Tokenizer(std::move(t)).encode("e E \u00e9 \u00c9 \u4e2d\u4e2d", {.add_special = false});
+  };
+  EXPECT_EQ(ids("{}"), (Ids{3, 3, 3, 3, 8, 8}));
+  EXPECT_EQ(ids(R"({"do_lower_case": true})"), (Ids{3, 3, 3, 3, 8, 8}));
+  EXPECT_EQ(ids(R"({"do_lower_case": false})"), (Ids{3, 4, 5, 6, 8, 8}));
+  EXPECT_EQ(ids(R"({"do_lower_case": false, "strip_accents": true})"), (Ids{3, 4, 3, 4, 8, 8}));
+  EXPECT_EQ(ids(R"({"do_lower_case": true, "strip_accents": false})"), (Ids{3, 3, 5, 5, 8, 8}));
+  EXPECT_EQ(ids(R"({"strip_accents": false, "tokenize_chinese_chars": false})"), (Ids{3, 3, 5, 5, 7}));
+  // A tokenizer.json has its own; the config's explicit word comes later, as with the transformers library.
+  TokenizerTables own = parse_tokenizer_json(
+      R"({"model": {"type": "WordPiece", "unk_token": "?", "vocab": {"?": 0, "E": 1, "e": 2}},
+          "normalizer": {"type": "BertNormalizer", "lowercase": false}})",
+      "tokenizer.json");
+  apply(own, {.tokenizer_config = "{}"});
+  EXPECT_EQ(Tokenizer(own).encode("E", {}), (Ids{1}));
+  apply(own, {.tokenizer_config = R"({"do_lower_case": true})"});
+  EXPECT_EQ(Tokenizer(own).encode("E", {}), (Ids{2}));
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ TEST(LargeTexts, R14_one_unit_a_mebibyte_long_on_a_small_stack) {
   GgufTokenizer unigram = sentencepiece_gguf(pieces);
   unigram.model = "t5";
   tokenizers.emplace_back(tables_from_gguf(unigram, "test.gguf"));
-  tokenizers.emplace_back(tables_from_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\n##a\n", true, "vocab.txt"));
+  tokenizers.emplace_back(tables_from_vocab_txt("[UNK]\n[CLS]\n[SEP]\na\n##a\n", "vocab.txt"));
   on_small_stack([&] {
     for (const Tokenizer& t : tokenizers)
       for (const char* unit : {"a", "A", "😀", "\r\n", " ", "中", "\u0301", "9", "!", "a 😀\r\n中", "\xff"}) {

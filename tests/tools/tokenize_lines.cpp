@@ -5,7 +5,9 @@
 //     MODE   encode: stdin holds texts (u32 size, bytes), stdout gets ids (u32 count, i32 each)
 //            decode: the other way round
 //            stream: like decode, by piece_bytes() piece after piece
-//     FLAG   parse-special, add-special (encode); skip-special (decode)
+//     FLAG   parse-special, add-special (encode); skip-special (decode); tokenizer_config=FILE,
+//     special_tokens_map=FILE,
+//            added_tokens=FILE: what lies beside the tokenizer's file
 // All numbers are little-endian.
 #include <cstdio>
 #include <cstring>
@@ -74,8 +76,17 @@ TokenizerTables load(const std::string& kind, const std::string& files) {
   if (kind == "spm") return parse_sentencepiece_model(std::as_bytes(std::span(text)), first);
   if (kind == "gguf") return tables_from_gguf(gguf_from_json(text, first), first);
   if (kind == "gpt2") return tables_from_vocab_merges(text, read_file(files.substr(comma + 1)), first);
-  if (kind == "bert") return tables_from_vocab_txt(text, true, first);
+  if (kind == "bert") return tables_from_vocab_txt(text, first);
   fail(ErrorKind::invalid_argument, "unknown kind {}", kind);
+}
+
+std::optional<TokenizerConfigFiles::File> beside(const std::set<std::string>& flags, const std::string& name) {
+  for (const std::string& flag : flags)
+    if (flag.starts_with(name + "=")) {
+      const std::string path = flag.substr(name.size() + 1);
+      return TokenizerConfigFiles::File{read_file(path), path};
+    }
+  return std::nullopt;
 }
 
 bool read_size(uint32_t& size) { return std::fread(&size, sizeof size, 1, stdin) == 1; }
@@ -94,9 +105,13 @@ void write_items(const void* items, size_t count, size_t size) {
 
 void run(int argc, char** argv) {
   if (argc < 4) fail(ErrorKind::invalid_argument, "usage: tool_tokenize_lines KIND FILE[,FILE] MODE [FLAG ...]");
-  const Tokenizer tokenizer(load(argv[1], argv[2]));
   const std::string mode = argv[3];
   const std::set<std::string> flags(argv + 4, argv + argc);
+  TokenizerTables tables = load(argv[1], argv[2]);
+  apply_config_files(tables, {.tokenizer_config = beside(flags, "tokenizer_config"),
+                              .special_tokens_map = beside(flags, "special_tokens_map"),
+                              .added_tokens = beside(flags, "added_tokens")});
+  const Tokenizer tokenizer(std::move(tables));
   const EncodeOptions options{flags.contains("parse-special"), flags.contains("add-special")};
   uint32_t size = 0;
   std::vector<char> text;

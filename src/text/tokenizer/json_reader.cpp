@@ -1,9 +1,8 @@
-// tokenizer.json and tokenizer_config.json.
+// tokenizer.json.
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/json.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/json_steps.h"
 #include "text/tokenizer/tables.h"
 #include "text/tokenizer/vocabulary_builder.h"
@@ -85,6 +84,15 @@ void read_word_piece(const json::Value& model, TokenizerTables& t, VocabularyBui
       vocabulary.require(require(model, "unk_token", t.what).as_string(t.what + ": unk_token"), "the unknown token");
 }
 
+// Files from before 2021 do not say which model they hold.
+std::string model_type(const json::Value& model, const std::string& what) {
+  if (const json::Value* type = model.get("type")) return type->as_string(what + ": model.type");
+  if (model.get("merges")) return "BPE";
+  return model.get("max_input_chars_per_word") ? "WordPiece" : "Unigram";
+}
+
+}  // namespace
+
 AddedToken read_added(const json::Value& value, const std::string& what) {
   AddedToken token;
   token.text = require(value, "content", what).as_string(what + ": content");
@@ -101,15 +109,6 @@ int32_t id_in_range(int64_t id, const std::string& what) {
   if (id < 0 || id > INT32_MAX) fail(ErrorKind::corrupt_file, "{}: the id {}", what, id);
   return static_cast<int32_t>(id);
 }
-
-// Files from before 2021 do not say which model they hold.
-std::string model_type(const json::Value& model, const std::string& what) {
-  if (const json::Value* type = model.get("type")) return type->as_string(what + ": model.type");
-  if (model.get("merges")) return "BPE";
-  return model.get("max_input_chars_per_word") ? "WordPiece" : "Unigram";
-}
-
-}  // namespace
 
 TokenizerTables parse_tokenizer_json(std::string_view text, std::string_view what) {
   const json::Value root = json::parse(text, what);
@@ -156,50 +155,6 @@ TokenizerTables parse_tokenizer_json(std::string_view text, std::string_view wha
   if (const json::Value* v = root.get("decoder")) read_decoder(*v, t);
   else t.decoders.push_back(DecodeWordPiece{"", false});  // the library then joins pieces with spaces
   return t;
-}
-
-void apply_tokenizer_config(TokenizerTables& t, std::string_view text, std::string_view what_given) {
-  const std::string what(what_given);
-  const json::Value root = json::parse(text, what);
-  root.as_object(what);
-  VocabularyBuilder vocabulary = VocabularyBuilder::of(t);
-  if (const json::Value* decoder = root.get("added_tokens_decoder")) {
-    std::unordered_set<int32_t> have;
-    for (const AddedToken& a : t.added) have.insert(a.id);
-    for (const json::Member& m : decoder->as_object(what + ": added_tokens_decoder")) {
-      const std::string where = what + ": added_tokens_decoder";
-      const json::Value key = json::parse(m.first, where);
-      const int32_t id = id_in_range(key.as_int(where), where);
-      if (have.contains(id)) continue;  // the tokenizer's own file decides
-      AddedToken token = read_added(m.second, where);
-      token.id = id;
-      const bool known = static_cast<size_t>(id) < t.pieces.size() && t.pieces[static_cast<size_t>(id)] == token.text;
-      if (!known) vocabulary.add(id, token.text);
-      t.added.push_back(std::move(token));
-    }
-    if (!t.scores.empty()) t.scores.resize(t.pieces.size(), 0.0);
-    if (!t.types.empty()) t.types.resize(t.pieces.size(), PieceType::unused);
-  }
-  // A string, or an object with "content".
-  const auto named = [&](std::string_view key) -> std::optional<int32_t> {
-    const json::Value* v = root.get(key);
-    if (!v) return std::nullopt;
-    const json::Value* content = v->object() ? v->get("content") : v;
-    if (!content) return std::nullopt;
-    return vocabulary.find(content->as_string(what + ": " + std::string(key)));
-  };
-  if (const auto bos = named("bos_token")) t.bos = bos;
-  if (const auto eos = named("eos_token")) add_end_id(t, *eos);
-  // These flags rule where the tokenizer's file has no template of its own.
-  const bool has_bos = t.bos && !t.prefix_ids.empty() && t.prefix_ids.front() == *t.bos;
-  if (root.get("add_bos_token") && t.bos) {
-    const bool wanted = flag(root, "add_bos_token", false, what);
-    if (wanted && t.prefix_ids.empty()) t.prefix_ids = {*t.bos};
-    if (!wanted && has_bos) t.prefix_ids.erase(t.prefix_ids.begin());
-  }
-  if (root.get("add_eos_token") && !t.end_ids.empty() && t.suffix_ids.empty() &&
-      flag(root, "add_eos_token", false, what))
-    t.suffix_ids = {t.end_ids.front()};
 }
 
 }  // namespace hearth::text

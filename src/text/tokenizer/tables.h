@@ -176,14 +176,27 @@ struct GgufTokenizer {
 };
 TokenizerTables tables_from_gguf(const GgufTokenizer& gguf, std::string_view what);
 
-// vocab.json and merges.txt of GPT-2; its special tokens come with apply_tokenizer_config().
+// vocab.json and merges.txt of GPT-2; its special tokens come with apply_config_files().
 TokenizerTables tables_from_vocab_merges(std::string_view vocab_json, std::string_view merges_txt,
                                          std::string_view what);
 
-// vocab.txt of BERT, one piece a line.
-TokenizerTables tables_from_vocab_txt(std::string_view vocab_txt, bool lowercase, std::string_view what);
+// vocab.txt of BERT, one piece a line. Lower case, as most are; apply_config_files() may say otherwise.
+TokenizerTables tables_from_vocab_txt(std::string_view vocab_txt, std::string_view what);
 
-// Adds what tokenizer_config.json says: bos and eos, added_tokens_decoder, add_bos_token, add_eos_token.
-void apply_tokenizer_config(TokenizerTables& tables, std::string_view json, std::string_view what);
+// The JSON files that may lie beside a tokenizer's own file.
+struct TokenizerConfigFiles {
+  struct File {
+    std::string text, name;  // name: for errors
+  };
+  std::optional<File> tokenizer_config, special_tokens_map, added_tokens;
+};
+
+// Adds what they say, as the transformers library reads them: bos and eos; added tokens, of added_tokens_decoder in
+// tokenizer_config.json or else of added_tokens.json; which tokens are special (bos, eos, unk, sep, pad, cls, mask and
+// additional ones; special_tokens_map.json is asked only where there is no added_tokens_decoder); add_bos_token and
+// add_eos_token; do_lower_case, strip_accents and tokenize_chinese_chars of a BERT tokenizer. What the tokenizer's own
+// file says of a token stays. A special token that no piece spells is passed over: the model has no row for it.
+// Throws Error{corrupt_file} with file and member.
+void apply_config_files(TokenizerTables& tables, const TokenizerConfigFiles& files);
 
 }  // namespace hearth::text

@@ -46,7 +46,7 @@ TokenizerTables tables_from_vocab_merges(std::string_view vocab_json, std::strin
   return t;
 }
 
-TokenizerTables tables_from_vocab_txt(std::string_view vocab_txt, bool lowercase, std::string_view what) {
+TokenizerTables tables_from_vocab_txt(std::string_view vocab_txt, std::string_view what) {
   TokenizerTables t;
   t.what = what;
   t.model = TokenModel::word_piece;
@@ -57,7 +57,7 @@ TokenizerTables tables_from_vocab_txt(std::string_view vocab_txt, bool lowercase
   int64_t id = 0;
   each_line(vocab_txt, [&](std::string_view line) { vocabulary.add(id++, line); });
   t.unk = vocabulary.require("[UNK]", "the unknown token");
-  t.normalizers = {BertNormalizer{.strip_accents = lowercase, .lowercase = lowercase}};
+  t.normalizers = {BertNormalizer{}};
   t.pre_tokenizers = {BertSplit{}};
   t.decoders = {DecodeWordPiece{}};
   for (const char* name : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
