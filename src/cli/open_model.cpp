@@ -26,7 +26,7 @@ ModelText::ModelText(const model::Model& model) : name_(model.path().string()), 
   tool_use_ = named("tool_use");
 }
 
-std::string ModelText::render(const json::Value& conversation, bool add_generation_prompt) const {
+text::Rendered ModelText::render(const json::Value& conversation, bool add_generation_prompt) const {
   text::ChatInput input;
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = tokenizer_.bos_text();
@@ -51,10 +51,14 @@ std::string ModelText::render(const json::Value& conversation, bool add_generati
   }
   if (!chat_) fail(ErrorKind::invalid_argument, "{} has no chat template", name_);
   const bool with_tools = input.tools.array() && input.tools.array()->size() > 0;
-  return (with_tools && tool_use_ ? *tool_use_ : *chat_).render(input);
+  return (with_tools && tool_use_ ? *tool_use_ : *chat_).render_marked(input);
 }
 
-std::vector<int32_t> ModelText::encode_rendered(const std::string& text) const {
+std::vector<int32_t> ModelText::encode_rendered(const text::Rendered& rendered, bool around) const {
+  return tokenizer_.encode(rendered.text, {.parse_special = true, .add_special = around, .quoted = rendered.quoted});
+}
+
+std::vector<int32_t> ModelText::encode_parsed(const std::string& text) const {
   return tokenizer_.encode(text, {.parse_special = true, .add_special = true});
 }
 

@@ -29,12 +29,15 @@ class ModelText {
   // The conversation as the model was trained on it; "tool_use" is the template when tools are given and there is one.
   // `conversation` is an array of messages, or an object with messages and perhaps tools, documents and further
   // variables of the template. Throws Error{invalid_argument}: no template, or what the template says.
-  std::string render(const json::Value& conversation, bool add_generation_prompt = true) const;
+  text::Rendered render(const json::Value& conversation, bool add_generation_prompt = true) const;
 
-  // Ids of rendered text: special tokens count, one BOS (models.md 32).
-  std::vector<int32_t> encode_rendered(const std::string& text) const;
+  // Ids of a rendered conversation: special tokens that the template wrote count, their names in messages are plain
+  // text; one BOS (models.md 31, 32). Without `around` nothing is put around the text.
+  std::vector<int32_t> encode_rendered(const text::Rendered& rendered, bool around = true) const;
   // Ids of a person's text: names of special tokens in it are plain text.
   std::vector<int32_t> encode_text(const std::string& text) const;
+  // Ids of a text in which a person asked for special tokens by name (--parse-special).
+  std::vector<int32_t> encode_parsed(const std::string& text) const;
 
  private:
   std::string name_;

@@ -103,6 +103,12 @@ std::string joined_parts(const json::Array& parts, size_t message, const std::st
   return out;
 }
 
+bool is_name(std::string_view s) {
+  return std::all_of(s.begin(), s.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
 void check_text(const json::Value& v, std::string_view what, int depth = 0) {
   if (depth > 100) fail(ErrorKind::invalid_argument, "{}: values nest more than 100 deep", what);
   if (const std::string* s = v.string()) {
@@ -158,7 +164,7 @@ json::Value ChatTemplate::prepared_messages(const json::Value& messages) const {
   return copy;
 }
 
-jinja::Rendered ChatTemplate::render_marked(const ChatInput& input, const jinja::RenderLimits& limits) const {
+Rendered ChatTemplate::render_marked(const ChatInput& input, const jinja::RenderLimits& limits) const {
   check_text(input.messages, "messages");
   check_text(input.tools, "tools");
   check_text(input.documents, "documents");
@@ -170,6 +176,10 @@ jinja::Rendered ChatTemplate::render_marked(const ChatInput& input, const jinja:
   check_text(eos, "eos_token");
   jinja::RenderInput values;
   values.now = input.now;
+  values.trusted = {*bos.string(), *eos.string()};
+  for (const json::Value& m : *messages.array())
+    if (const json::Value* role = m.get("role"); role && role->string() && is_name(*role->string()))
+      values.trusted.push_back(*role->string());
   values.variables = {{"messages", &messages},
                       {"tools", &input.tools},
                       {"documents", &input.documents},

@@ -12,6 +12,8 @@
 
 namespace hearth::text {
 
+using Rendered = jinja::Rendered;
+
 struct ChatInput {
   json::Value messages = json::Array{};  // array of objects with role and content
   json::Value tools;                     // array of tool schemas; null: none
@@ -32,8 +34,10 @@ class ChatTemplate {
   // text that is not UTF-8, malformed messages, content parts other than text for a template that takes only text, or
   // an `extra` name that is reserved.
   std::string render(const ChatInput& input, const jinja::RenderLimits& limits = {}) const;
-  // The same, with the byte ranges that the template marks as the assistant's ({% generation %}).
-  jinja::Rendered render_marked(const ChatInput& input, const jinja::RenderLimits& limits = {}) const;
+  // The same, with the byte ranges that the template marks as the assistant's ({% generation %}), and those that it
+  // quotes from the conversation. Of the conversation, only roles that are names (letters, digits, _ and -) count as
+  // the template's words: many write "<|" + role + "|>".
+  Rendered render_marked(const ChatInput& input, const jinja::RenderLimits& limits = {}) const;
 
   bool uses_tools() const { return mentions("tools"); }          // reads `tools`
   bool takes_parts() const { return takes_parts_; }              // looks into content that is a list of parts

@@ -83,6 +83,15 @@ bool splits_to_bytes(const TokenizerTables& t) {
          t.end_of_word_suffix.empty() && !t.byte_fallback;
 }
 
+// The stretches inside `part`, counted from its beginning.
+std::vector<ByteRange> part_of(std::span<const ByteRange> quoted, ByteRange part) {
+  std::vector<ByteRange> out;
+  auto r = std::partition_point(quoted.begin(), quoted.end(), [&](ByteRange q) { return q.end <= part.begin; });
+  for (; r != quoted.end() && r->begin < part.end; ++r)
+    out.push_back({std::max(r->begin, part.begin) - part.begin, std::min(r->end, part.end) - part.begin});
+  return out;
+}
+
 std::unique_ptr<const WordModel> make_model(const ModelOptions& options) {
   switch (options.tables.model) {
     case TokenModel::bpe: return make_bpe(options);
@@ -154,11 +163,13 @@ struct Tokenizer::Impl {
     return !normalizer.apply(text.substr(0, unicode::decode(text, 0).size)).empty();
   }
 
-  void encode_section(const Section& section, bool specials, std::vector<int32_t>& out) const {
-    const std::string text = normalizer.apply(section.text);
+  // `quoted` of the section's text.
+  void encode_section(const Section& section, bool specials, std::vector<ByteRange> quoted,
+                      std::vector<int32_t>& out) const {
+    const std::string text = quoted.empty() ? normalizer.apply(section.text) : normalizer.apply(section.text, quoted);
     const bool at_start = section.at_start && keeps_first_character(section.text);
     std::vector<Section> parts;
-    on_normalized->find(text, specials, parts);
+    on_normalized->find(text, specials, quoted, parts);
     std::vector<Word> words;
     for (const Section& part : parts) {
       if (part.id >= 0) {
@@ -179,8 +190,7 @@ struct Tokenizer::Impl {
   }
 
   std::string_view bytes(int32_t id, bool first) const {
-    const std::vector<std::string>& table = first && !decoded.first.empty() ? decoded.first : decoded.bytes;
-    return table[static_cast<size_t>(id)];
+    return (first && !decoded.first.empty() ? decoded.first : decoded.bytes)[static_cast<size_t>(id)];
   }
 
   TokenizerTables tables;
@@ -204,15 +214,29 @@ std::vector<int32_t> Tokenizer::encode(std::string_view utf8, const EncodeOption
   if (utf8.size() > kTextBytesMax)
     fail(ErrorKind::invalid_argument, "{}: a text of {} bytes, the limit is {}", impl_->tables.what, utf8.size(),
          kTextBytesMax);
+  for (size_t i = 0; i < options.quoted.size(); ++i) {
+    const auto [from, to] = options.quoted[i];
+    if (from > to || to > utf8.size() || (i > 0 && from < options.quoted[i - 1].end))
+      fail(ErrorKind::invalid_argument, "{}: quoted stretch {} is [{}, {}) of a text of {} bytes", impl_->tables.what,
+           i, from, to, utf8.size());
+  }
   std::vector<int32_t> out;
   out.reserve(utf8.size() / 4 + 4);
   if (options.add_special) out = impl_->tables.prefix_ids;
   const size_t begin = out.size();
   std::vector<Section> sections;
-  impl_->on_raw->find(utf8, options.parse_special, sections);
-  for (const Section& section : sections)
-    if (section.id >= 0) out.push_back(section.id);
-    else impl_->encode_section(section, options.parse_special, out);
+  impl_->on_raw->find(utf8, options.parse_special, options.quoted, sections);
+  const bool quotes_matter = options.parse_special && impl_->on_normalized->any_special();
+  for (const Section& section : sections) {
+    if (section.id >= 0) {
+      out.push_back(section.id);
+      continue;
+    }
+    const size_t at = static_cast<size_t>(section.text.data() - utf8.data());
+    std::vector<ByteRange> quoted;
+    if (quotes_matter) quoted = part_of(options.quoted, {at, at + section.text.size()});
+    impl_->encode_section(section, options.parse_special, std::move(quoted), out);
+  }
   // One BOS: a template may have written it already.
   if (options.parse_special && begin > 0 && out.size() > begin && adds_bos() && out[begin] == out[0])
     out.erase(out.begin());

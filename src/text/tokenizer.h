@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/byte_range.h"
 #include "text/tokenizer/tables.h"
 
 namespace hearth::text {
@@ -26,6 +27,9 @@ struct EncodeOptions {
   // Adds what the file asks to stand around a text (BOS, EOS, [CLS], [SEP]). With parse_special, a text that already
   // begins with the BOS gets no second one (models.md 32).
   bool add_special = true;
+  // Stretches of the text that come from users, ascending and disjoint: with parse_special, a special token that takes
+  // a byte of one is plain text all the same. Rendered::quoted of a chat template.
+  std::span<const ByteRange> quoted;
 };
 
 // Immutable and re-entrant: any thread, any number at once.

@@ -3,7 +3,8 @@
 //           {"template": source, "chat": {messages, tools, documents, add_generation_prompt, bos_token, eos_token,
 //           extra}} renders as ChatTemplate does. "now": [year, month, day, hour, minute, second, weekday from Monday
 //           0, yearday]
-//   stdout  JSON lines: {"ok": true, "text": ..., "generation": [[begin, end], ...]} or {"ok": false, "error": ...}
+//   stdout  JSON lines: {"ok": true, "text": ..., "generation": [[begin, end], ...], "quoted": [...]} or
+//           {"ok": false, "error": ...}
 #include <cstdio>
 #include <iostream>
 #include <string>
@@ -60,6 +61,13 @@ text::jinja::Rendered render(const json::Value& line) {
   return text::ChatTemplate(source, "test").render_marked(input, limits);
 }
 
+json::Array pairs(const std::vector<text::ByteRange>& ranges) {
+  json::Array list;
+  for (const auto& [begin, end] : ranges)
+    list.push_back(json::Array{static_cast<int64_t>(begin), static_cast<int64_t>(end)});
+  return list;
+}
+
 }  // namespace
 
 int main() {
@@ -69,10 +77,8 @@ int main() {
       const auto rendered = render(json::parse(line, "stdin"));
       answer["ok"] = true;
       answer["text"] = rendered.text;
-      json::Array ranges;
-      for (const auto& [begin, end] : rendered.generation)
-        ranges.push_back(json::Array{static_cast<int64_t>(begin), static_cast<int64_t>(end)});
-      answer["generation"] = std::move(ranges);
+      answer["generation"] = pairs(rendered.generation);
+      answer["quoted"] = pairs(rendered.quoted);
     } catch (const Error& e) {
       answer["ok"] = false;
       answer["error"] = std::string(e.what());

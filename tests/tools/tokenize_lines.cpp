@@ -3,8 +3,8 @@
 //     KIND   json (tokenizer.json) | spm (tokenizer.model) | gguf (its metadata as JSON) | gpt2 (vocab.json,merges.txt)
 //            | bert (vocab.txt)
 //     MODE   encode: stdin holds texts (u32 size, bytes), stdout gets ids (u32 count, i32 each)
-//            decode: the other way round
-//            stream: like decode, by piece_bytes() piece after piece
+//            quoted: encode with parse-special, each text followed by its quoted stretches (u32 count, i32 begin or
+//            end) decode: the other way round stream: like decode, by piece_bytes() piece after piece
 //     FLAG   parse-special, add-special (encode); skip-special (decode); tokenizer_config=FILE,
 //     special_tokens_map=FILE,
 //            added_tokens=FILE: what lies beside the tokenizer's file
@@ -112,7 +112,8 @@ void run(int argc, char** argv) {
                               .special_tokens_map = beside(flags, "special_tokens_map"),
                               .added_tokens = beside(flags, "added_tokens")});
   const Tokenizer tokenizer(std::move(tables));
-  const EncodeOptions options{flags.contains("parse-special"), flags.contains("add-special")};
+  const EncodeOptions options{
+      .parse_special = flags.contains("parse-special"), .add_special = flags.contains("add-special"), .quoted = {}};
   uint32_t size = 0;
   std::vector<char> text;
   std::vector<int32_t> ids;
@@ -120,6 +121,18 @@ void run(int argc, char** argv) {
     if (mode == "encode") {
       read_items(text, size);
       ids = tokenizer.encode({text.data(), text.size()}, options);
+      write_items(ids.data(), ids.size(), sizeof(int32_t));
+      continue;
+    }
+    if (mode == "quoted") {
+      read_items(text, size);
+      if (!read_size(size)) fail(ErrorKind::io, "stdin ends inside a record");
+      read_items(ids, size);
+      std::vector<ByteRange> quoted;
+      for (size_t i = 0; i + 1 < ids.size(); i += 2)
+        quoted.push_back({static_cast<size_t>(ids[i]), static_cast<size_t>(ids[i + 1])});
+      ids = tokenizer.encode({text.data(), text.size()},
+                             {.parse_special = true, .add_special = flags.contains("add-special"), .quoted = quoted});
       write_items(ids.data(), ids.size(), sizeof(int32_t));
       continue;
     }

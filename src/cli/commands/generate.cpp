@@ -61,7 +61,7 @@ std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loade
       fail(ErrorKind::invalid_argument, "--system needs a chat template: {}",
            args.on("raw") ? "leave out --raw" : loaded.found.name + " has none");
     if (!args.on("raw")) context.note("{} has no chat template: the prompt is continued as it is", loaded.found.name);
-    encoded = args.on("parse-special") ? text.encode_rendered(prompt) : text.encode_text(prompt);
+    encoded = args.on("parse-special") ? text.encode_parsed(prompt) : text.encode_text(prompt);
     if (encoded.empty()) {
       if (!text.tokenizer().bos())
         fail(ErrorKind::invalid_argument, "the prompt is empty and {} has no BOS token to begin with",

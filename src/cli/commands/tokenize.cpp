@@ -23,7 +23,7 @@ constexpr Flag kFlags[] = {
     {.name = "text", .help = "prints the rendered conversation instead of its ids"},
 };
 
-std::string render_file(const Context& context, const ModelText& text, const std::string& file) {
+text::Rendered render_file(const Context& context, const ModelText& text, const std::string& file) {
   constexpr size_t kBytesMax = size_t{32} << 20;
   const std::string name = file == "-" ? "standard input" : file;
   const std::string source =
@@ -41,14 +41,17 @@ int run(Context& context) {
   const hub::FoundModel found = find_model(context);
   const std::unique_ptr<model::Model> model = model::Model::open(found.path);
   const ModelText text(*model);
-  const std::string source = chat ? render_file(context, text, *chat) : text_or_stdin(*plain);
+  text::Rendered rendered;
+  if (chat) rendered = render_file(context, text, *chat);
+  const std::string source = chat ? rendered.text : text_or_stdin(*plain);
   if (context.args().on("text") && !context.json()) {
     context.write_out(source);
     return 0;
   }
-  const std::vector<int32_t> ids = text.tokenizer().encode(
-      source,
-      {.parse_special = chat.has_value() || context.args().on("special"), .add_special = !context.args().on("no-bos")});
+  const bool around = !context.args().on("no-bos");
+  const std::vector<int32_t> ids =
+      chat ? text.encode_rendered(rendered, around)
+           : text.tokenizer().encode(source, {.parse_special = context.args().on("special"), .add_special = around});
 
   if (context.json()) {
     json::Object document;

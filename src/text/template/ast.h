@@ -114,6 +114,7 @@ struct Stmt {
 struct Ast {
   Block body;
   std::unordered_set<std::string> names;  // node based: pointers stay
+  std::vector<std::string_view> words;    // the same, ascending by address
   std::vector<std::unique_ptr<Expr>> exprs;
   std::vector<std::unique_ptr<Stmt>> stmts;
 

@@ -33,7 +33,7 @@ Value cased(Interpreter& in, const Value& v, const Args& args) {
   takes_none("case", args);
   const std::string_view s = str_view(in, v);
   charge(in, s);
-  return in.string(convert(s));
+  return in.string_made_of(s, convert(s));
 }
 
 std::string title_words(std::string_view s) {
@@ -95,15 +95,22 @@ Value escape(Interpreter& in, const Value& v, const Args& args) {
   takes_none("escape", args);
   const std::string_view s = str_view(in, v);
   charge(in, s);
-  std::string out;
-  for (const char c : s) switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '\'': out += "&#39;"; break;
-      case '"': out += "&#34;"; break;
-      default: out += c;
-    }
+  Text out = in.text();
+  size_t kept = 0;
+  for (size_t i = 0; i < s.size(); ++i) {
+    const char c = s[i];
+    const std::string_view name = c == '&'    ? "&amp;"
+                                  : c == '<'  ? "&lt;"
+                                  : c == '>'  ? "&gt;"
+                                  : c == '\'' ? "&#39;"
+                                  : c == '"'  ? "&#34;"
+                                              : "";
+    if (name.empty()) continue;
+    out += s.substr(kept, i - kept);
+    out += name;
+    kept = i + 1;
+  }
+  out += s.substr(kept);
   return in.string(out);
 }
 
@@ -151,21 +158,23 @@ Value indent(Interpreter& in, const Value& v, const Args& args) {
   const auto a = bind("indent", args, {"width", "first", "blank"});
   if (v.is_undefined()) undefined_used(v);
   if (!v.is_string()) throw Fault(fmt::format("indent needs a string, not '{}'", type_name(v)));
-  std::string by(4, ' ');
+  std::string spaces(4, ' ');
+  std::string_view by = spaces;
   if (a[0]) {
     if (a[0]->is_string()) {
       by = a[0]->str();
     } else {
       const int64_t n = index_of(*a[0], "the width");
       if (n > 10'000) throw Fault(fmt::format("an indent of {} is too large", n));
-      by.assign(static_cast<size_t>(std::max<int64_t>(n, 0)), ' ');
+      spaces.assign(static_cast<size_t>(std::max<int64_t>(n, 0)), ' ');
+      by = spaces;
     }
   }
   const bool first = a[1] && truth(*a[1]), blank = a[2] && truth(*a[2]);
   // A newline is added so that a last line break makes a last, empty line.
   const Value text = arithmetic(in, Op::add, v, Value::of(std::string_view("\n")));
   const Value lines = find_method(text, "splitlines")(in, text, {});
-  std::string out;
+  Text out = in.text();
   for (size_t i = 0; i < lines.list->items.size(); ++i) {
     const std::string_view line = lines.list->items[i].str();
     if (out.size() + line.size() + by.size() > in.bytes_max())
@@ -190,7 +199,10 @@ Value truncate(Interpreter& in, const Value& v, const Args& args) {
   std::string_view s = v.str().substr(0, byte_of_point(v.str(), static_cast<size_t>(length - end_points)));
   if (!(a[1] && truth(*a[1])))
     if (const size_t space = s.rfind(' '); space != std::string_view::npos) s = s.substr(0, space);
-  return in.string(std::string(s) + std::string(end));
+  Text out = in.text();
+  out += s;
+  out += end;
+  return in.string(out);
 }
 
 Value wordcount(Interpreter& in, const Value& v, const Args& args) {

@@ -12,31 +12,44 @@
 namespace hearth::text::jinja {
 namespace {
 
-void bounded(Interpreter& in, const std::string& out) {
+void bounded(Interpreter& in, const Text& out) {
   if (out.size() > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
 }
 
-void append_quoted(Interpreter& in, std::string& out, std::string_view s) {
+// Appends s, with what escape(code point) gives in place of every character that it gives something for.
+template <class Escape>
+void append_escaped(Text& out, std::string_view s, Escape&& escape) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s.size();) {
+    const size_t begin = i;
+    const std::string escaped = escape(next_point(s, i));
+    if (escaped.empty()) continue;
+    out += s.substr(kept, begin - kept);
+    out += escaped;
+    kept = i;
+  }
+  out += s.substr(kept);
+}
+
+void append_quoted(Interpreter& in, Text& out, std::string_view s) {
   in.spend(static_cast<int64_t>(s.size() / 64));
   const char quote = s.find('\'') != std::string_view::npos && s.find('"') == std::string_view::npos ? '"' : '\'';
   out += quote;
-  for (size_t i = 0; i < s.size();) {
-    const char32_t c = next_point(s, i);
+  append_escaped(out, s, [&](char32_t c) -> std::string {
     const auto code = static_cast<uint32_t>(c);
-    if (c == static_cast<char32_t>(quote) || c == '\\') out += '\\', out += static_cast<char>(c);
-    else if (c == '\n') out += "\\n";
-    else if (c == '\r') out += "\\r";
-    else if (c == '\t') out += "\\t";
-    else if (c < 0x20 || c == 0x7F) out += fmt::format("\\x{:02x}", code);
-    else if (c < 0x7F || is_printable(c)) append_utf8(out, c);
-    else if (c < 0x100) out += fmt::format("\\x{:02x}", code);
-    else if (c < 0x10000) out += fmt::format("\\u{:04x}", code);
-    else out += fmt::format("\\U{:08x}", code);
-  }
+    if (c == static_cast<char32_t>(quote) || c == '\\') return {'\\', static_cast<char>(c)};
+    if (c == '\n') return "\\n";
+    if (c == '\r') return "\\r";
+    if (c == '\t') return "\\t";
+    if (c < 0x20 || c == 0x7F) return fmt::format("\\x{:02x}", code);
+    if (c < 0x7F || is_printable(c)) return {};
+    if (c < 0x100) return fmt::format("\\x{:02x}", code);
+    return c < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+  });
   out += quote;
 }
 
-void append_items(Interpreter& in, std::string& out, const std::pmr::vector<Value>& items) {
+void append_items(Interpreter& in, Text& out, const std::pmr::vector<Value>& items) {
   bool first = true;
   for (const Value& v : items) {
     if (!first) out += ", ";
@@ -45,7 +58,7 @@ void append_items(Interpreter& in, std::string& out, const std::pmr::vector<Valu
   }
 }
 
-void append_dict(Interpreter& in, std::string& out, const Dict& d) {
+void append_dict(Interpreter& in, Text& out, const Dict& d) {
   out += '{';
   bool first = true;
   for (const auto& [key, value] : d.entries) {
@@ -58,7 +71,7 @@ void append_dict(Interpreter& in, std::string& out, const Dict& d) {
   out += '}';
 }
 
-void append_view(Interpreter& in, std::string& out, const DictView& view) {
+void append_view(Interpreter& in, Text& out, const DictView& view) {
   out += type_name(Value::of(const_cast<DictView*>(&view)));
   out += "([";
   bool first = true;
@@ -74,32 +87,26 @@ void append_view(Interpreter& in, std::string& out, const DictView& view) {
   out += "])";
 }
 
-void append_json_string(Interpreter& in, std::string& out, std::string_view s, bool ascii) {
+void append_json_string(Interpreter& in, Text& out, std::string_view s, bool ascii) {
   in.spend(static_cast<int64_t>(s.size() / 64));
   out += '"';
-  for (size_t i = 0; i < s.size();) {
-    const size_t begin = i;
-    const char32_t c = next_point(s, i);
+  append_escaped(out, s, [&](char32_t c) -> std::string {
     switch (c) {
-      case '"': out += "\\\""; continue;
-      case '\\': out += "\\\\"; continue;
-      case '\n': out += "\\n"; continue;
-      case '\r': out += "\\r"; continue;
-      case '\t': out += "\\t"; continue;
-      case '\b': out += "\\b"; continue;
-      case '\f': out += "\\f"; continue;
+      case '"': return "\\\"";
+      case '\\': return "\\\\";
+      case '\n': return "\\n";
+      case '\r': return "\\r";
+      case '\t': return "\\t";
+      case '\b': return "\\b";
+      case '\f': return "\\f";
       default: break;
     }
     const auto code = static_cast<uint32_t>(c);
-    if (c < 0x20 || (ascii && c >= 0x7F && c < 0x10000)) {
-      out += fmt::format("\\u{:04x}", code);
-    } else if (ascii && c >= 0x10000) {
-      const uint32_t v = code - 0x10000;
-      out += fmt::format("\\u{:04x}\\u{:04x}", 0xD800 | (v >> 10), 0xDC00 | (v & 0x3FF));
-    } else {
-      out += s.substr(begin, i - begin);
-    }
-  }
+    if (c < 0x20 || (ascii && c >= 0x7F && c < 0x10000)) return fmt::format("\\u{:04x}", code);
+    if (!ascii || c < 0x10000) return {};
+    const uint32_t v = code - 0x10000;
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 | (v >> 10), 0xDC00 | (v & 0x3FF));
+  });
   out += '"';
 }
 
@@ -111,7 +118,7 @@ std::string json_float(double v) {
 
 class JsonWriter {
  public:
-  JsonWriter(Interpreter& in, const JsonStyle& style, std::string& out) : in_(in), style_(style), out_(out) {}
+  JsonWriter(Interpreter& in, const JsonStyle& style, Text& out) : in_(in), style_(style), out_(out) {}
 
   void write(const Value& v, int level) {
     const Interpreter::Depth depth(in_);
@@ -181,7 +188,7 @@ class JsonWriter {
 
   Interpreter& in_;
   const JsonStyle& style_;
-  std::string& out_;
+  Text& out_;
 };
 
 }  // namespace
@@ -210,7 +217,7 @@ std::string float_repr(double v) {
          digits.substr(static_cast<size_t>(exponent + 1));
 }
 
-void append_repr(Interpreter& in, std::string& out, const Value& v) {
+void append_repr(Interpreter& in, Text& out, const Value& v) {
   const Interpreter::Depth depth(in);
   in.spend(1);
   bounded(in, out);
@@ -258,7 +265,7 @@ void append_repr(Interpreter& in, std::string& out, const Value& v) {
   }
 }
 
-void append_str(Interpreter& in, std::string& out, const Value& v) {
+void append_str(Interpreter& in, Text& out, const Value& v) {
   if (v.is_string()) {
     in.spend(static_cast<int64_t>(v.length / 256));
     out += v.str();
@@ -268,8 +275,8 @@ void append_str(Interpreter& in, std::string& out, const Value& v) {
   }
 }
 
-std::string to_str(Interpreter& in, const Value& v) {
-  std::string s;
+Text to_str(Interpreter& in, const Value& v) {
+  Text s = in.text();
   append_str(in, s, v);
   return s;
 }
@@ -279,8 +286,8 @@ std::string_view str_view(Interpreter& in, const Value& v) {
   return in.string(to_str(in, v)).str();
 }
 
-std::string to_json(Interpreter& in, const Value& v, const JsonStyle& style) {
-  std::string out;
+Text to_json(Interpreter& in, const Value& v, const JsonStyle& style) {
+  Text out = in.text();
   JsonWriter(in, style, out).write(v, 0);
   return out;
 }

@@ -7,9 +7,9 @@
 
 namespace hearth::text::jinja {
 
-void append_str(Interpreter& in, std::string& out, const Value& v);
-void append_repr(Interpreter& in, std::string& out, const Value& v);
-std::string to_str(Interpreter& in, const Value& v);
+void append_str(Interpreter& in, Text& out, const Value& v);
+void append_repr(Interpreter& in, Text& out, const Value& v);
+Text to_str(Interpreter& in, const Value& v);
 // The bytes of str(v): a view of v itself when it is a string.
 std::string_view str_view(Interpreter& in, const Value& v);
 std::string float_repr(double v);
@@ -22,9 +22,9 @@ struct JsonStyle {
   std::string item_separator = ", ", key_separator = ": ";
 };
 // json.dumps of the style. Fault: a value that JSON cannot hold.
-std::string to_json(Interpreter& in, const Value& v, const JsonStyle& style);
+Text to_json(Interpreter& in, const Value& v, const JsonStyle& style);
 
-std::string percent_format(Interpreter& in, std::string_view format, const Value& args);
-std::string brace_format(Interpreter& in, std::string_view format, const Args& args);
+Text percent_format(Interpreter& in, std::string_view format, const Value& args);
+Text brace_format(Interpreter& in, std::string_view format, const Args& args);
 
 }  // namespace hearth::text::jinja

@@ -89,7 +89,7 @@ Value joiner(Interpreter& in, const Args& args) {
 
 Value raise_exception(Interpreter& in, const Args& args) {
   const auto a = bind("raise_exception", args, {"message"}, 1);
-  throw Fault(to_str(in, *a[0]));
+  throw Fault(to_str(in, *a[0]).bytes());
 }
 
 // The fields of C's strftime; unknown ones are an error, widths are not supported.
@@ -98,11 +98,11 @@ Value strftime_now(Interpreter& in, const Args& args) {
   if (!a[0]->is_string()) throw Fault("the format of strftime_now must be a string");
   if (!in.now()) throw Fault("the template asks for the time and none was given");
   const std::string_view format = a[0]->str();
-  std::string out;
+  Text out = in.text();
   for (size_t i = 0; i < format.size(); ++i) {
     in.spend(1);
     if (format[i] != '%') {
-      out += format[i];
+      out += format.substr(i, 1);
       continue;
     }
     std::string field = "%";
@@ -116,7 +116,7 @@ Value strftime_now(Interpreter& in, const Args& args) {
     if (c == 'f' || c == 'z' || c == 'Z') continue;
     field += c;
     char buffer[256];
-    out.append(buffer, std::strftime(buffer, sizeof buffer, field.c_str(), &*in.now()));
+    out += std::string_view(buffer, std::strftime(buffer, sizeof buffer, field.c_str(), &*in.now()));
   }
   return in.string(out);
 }

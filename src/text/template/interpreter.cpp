@@ -15,7 +15,10 @@ Interpreter::Interpreter(const Ast& ast, const RenderInput& input, const RenderL
       limits_(limits),
       budget_(limits.steps, limits.wall_ms, limits.now_ms),
       arena_(budget_),
-      now_(input.now) {}
+      written_(ast.words, budget_),
+      now_(input.now) {
+  for (const std::string_view words : input.trusted) written_.add(words);
+}
 
 Rendered Interpreter::run() {
   Scope* context = arena_.make<Scope>(arena_, nullptr);
@@ -24,16 +27,38 @@ Rendered Interpreter::run() {
     if (it != ast_.names.end()) context->set(&*it, from_json(*value));  // a name that the template never says is unseen
   }
   scope_ = arena_.make<Scope>(arena_, context);
-  Output root{.text = {}, .is_root = true};
+  Output root{.text = text(), .is_root = true};
   out_ = &root;
   exec(ast_.body);
-  rendered_.text = std::move(root.text);
+  rendered_.text = root.text.bytes();
+  size_t begin = 0;
+  const auto quote_until = [&](size_t end) {
+    if (begin < end) rendered_.quoted.push_back({begin, end});
+  };
+  for (const ByteRange& own : root.text.written()) {
+    quote_until(own.begin);
+    begin = own.end;
+  }
+  quote_until(rendered_.text.size());
   return std::move(rendered_);
 }
 
 Value Interpreter::string(std::string_view made) {
   if (made.size() > bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", bytes_max()));
   return Value::of(arena_.copy(made));
+}
+
+Value Interpreter::string(const Text& made) {
+  const Value v = string(made.bytes());
+  spend(static_cast<int64_t>(made.written().size()));
+  for (const ByteRange& own : made.written()) written_.add(v.str().substr(own.begin, own.end - own.begin));
+  return v;
+}
+
+Value Interpreter::string_made_of(std::string_view from, std::string_view made) {
+  Text whole = text();
+  whole.add_made(made, from);
+  return string(whole);
 }
 
 Value Interpreter::from_json(const json::Value& v) {
@@ -63,7 +88,8 @@ Value Interpreter::from_json(const json::Value& v) {
   return Value::none();
 }
 
-void Interpreter::write(std::string_view s) {
+template <class T>
+void Interpreter::write(const T& s) {
   budget_.spend(1 + static_cast<int64_t>(s.size() / 256));
   if (out_->text.size() + s.size() > bytes_max())
     throw Fault(fmt::format("the output is beyond {} bytes", bytes_max()));
@@ -148,9 +174,9 @@ Value Interpreter::item(const Value& of, const Value& key) {
     return Value::undefined(string(to_str(*this, key)).str(), Absence::attribute);
   }
   if (key.is_string()) return attribute(of, key.str());
-  std::string text;
-  append_repr(*this, text, key);
-  return Value::undefined(string(text).str(), Absence::attribute);
+  Text repr = text();
+  append_repr(*this, repr, key);
+  return Value::undefined(string(repr).str(), Absence::attribute);
 }
 
 Args Interpreter::eval_args(const CallArgs& call) {
@@ -203,7 +229,7 @@ Value Interpreter::call(const Value& callee, const Args& args) {
         if (args.positional.size() != 1 || !args.named.empty()) throw Fault("a recursive loop takes one argument");
         if (calls_ >= limits_.recursion) throw Fault(fmt::format("calls nest more than {} deep", limits_.recursion));
         ++calls_;
-        Output buffer;
+        Output buffer{.text = text()};
         Output* const out = std::exchange(out_, &buffer);
         Scope* const scope = std::exchange(scope_, loop.outer);
         exec_loop(*loop.stmt, args.positional[0], loop.depth0 + 1);
@@ -274,7 +300,7 @@ Value Interpreter::call_macro(const Macro& macro, const Args& args) {
   }
 
   ++calls_;
-  Output buffer;
+  Output buffer{.text = text()};
   Output* const out = std::exchange(out_, &buffer);
   Scope* const outer = std::exchange(scope_, scope);
   const size_t first_default = n - def.defaults.size();
@@ -311,7 +337,7 @@ void Interpreter::assign(const Target& target, const Value& v) {
 }
 
 Flow Interpreter::capture(const Block& block, Scope* outer, Value& out) {
-  Output buffer;
+  Output buffer{.text = text()};
   Output* const saved_out = std::exchange(out_, &buffer);
   Scope* const saved_scope = std::exchange(scope_, arena_.make<Scope>(arena_, outer));
   const Flow flow = exec(block);
@@ -394,7 +420,7 @@ Flow Interpreter::exec_generation(const Stmt& stmt) {
   Scope* const outer = std::exchange(scope_, arena_.make<Scope>(arena_, scope_));
   const size_t begin = out_->text.size();
   const Flow flow = exec(stmt.body);
-  if (out_->is_root) rendered_.generation.emplace_back(begin, out_->text.size());
+  if (out_->is_root) rendered_.generation.push_back({begin, out_->text.size()});
   scope_ = outer;
   return flow;
 }
@@ -486,7 +512,7 @@ Value Interpreter::eval(const Expr& e) {
       return v;
     }
     case ExprKind::concat: {
-      std::string s;
+      Text s = text();
       for (const Expr* x : e.args) append_str(*this, s, eval(*x));
       return string(s);
     }

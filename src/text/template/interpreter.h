@@ -11,6 +11,7 @@
 #include "text/template/ast.h"
 #include "text/template/template.h"
 #include "text/template/value.h"
+#include "text/template/written.h"
 
 namespace hearth::text::jinja {
 
@@ -65,7 +66,11 @@ class Interpreter {
   const RenderLimits& limits() const { return limits_; }
   const std::optional<std::tm>& now() const { return now_; }
   size_t bytes_max() const { return static_cast<size_t>(limits_.output_bytes); }
-  Value string(std::string_view made);  // copies into the arena; Fault above the output limit
+  // Copies into the arena; Fault above the output limit. Plain bytes are nobody's: not the template's.
+  Value string(std::string_view made);
+  Value string(const Text& made);
+  Value string_made_of(std::string_view from, std::string_view made);  // as Text::add_made
+  Text text() { return Text(written_); }
   List* new_list() { return arena_.make<List>(arena_); }
   Dict* new_dict() { return arena_.make<Dict>(arena_); }
   Value from_json(const json::Value& v);
@@ -98,7 +103,7 @@ class Interpreter {
 
  private:
   struct Output {
-    std::string text;
+    Text text;
     bool is_root = false;
   };
 
@@ -115,7 +120,8 @@ class Interpreter {
   Flow exec_generation(const Stmt& stmt);
   Value call_macro(const Macro& macro, const Args& args);
   void assign(const Target& target, const Value& v);
-  void write(std::string_view s);
+  template <class T>  // std::string_view, Text
+  void write(const T& s);
   // Runs a block in a scope of its own with its output collected.
   Flow capture(const Block& block, Scope* outer, Value& out);
   friend struct FilteredItems;
@@ -125,6 +131,7 @@ class Interpreter {
   RenderLimits limits_;
   Budget budget_;
   Arena arena_;
+  Written written_;
   std::optional<std::tm> now_;
   Scope* scope_ = nullptr;
   Output* out_ = nullptr;

@@ -31,7 +31,7 @@ template <std::string (*convert)(std::string_view)>
 Value cased(Interpreter& in, const Value& self, const Args& args) {
   takes("a case method", args, 0, 0);
   charge(in, self.str());
-  return in.string(convert(self.str()));
+  return in.string_made_of(self.str(), convert(self.str()));
 }
 
 template <bool (*holds)(char32_t)>
@@ -132,7 +132,7 @@ Value replace(Interpreter& in, const Value& self, const Args& args) {
                          to = text_of(args.positional[1], "the replacement");
   int64_t left = args.positional.size() == 3 ? index_of(args.positional[2], "count") : -1;
   if (left < 0) left = INT64_MAX;
-  std::string out;
+  Text out = in.text();
   const auto add = [&](std::string_view part) {
     if (out.size() + part.size() > in.bytes_max())
       throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
@@ -280,7 +280,7 @@ Value splitlines(Interpreter& in, const Value& self, const Args& args) {
 
 Value join(Interpreter& in, const Value& self, const Args& args) {
   takes("join", args, 1, 1);
-  std::string out;
+  Text out = in.text();
   Iterator* it = in.iterate(args.positional[0]);
   bool first = true;
   for (Value v; it->next(in, v); first = false) {
@@ -305,7 +305,7 @@ Value justified(Interpreter& in, const Value& self, const Args& args) {
   const int64_t total = width - n;
   // str.center puts the odd space left when the width is odd.
   const int64_t left = align == '<' ? 0 : align == '>' ? total : total / 2 + (total & width & 1);
-  std::string out;
+  Text out = in.text();
   for (int64_t i = 0; i < left; ++i) out += fill;
   out += self.str();
   for (int64_t i = left; i < total; ++i) out += fill;
@@ -318,11 +318,12 @@ Value zfill(Interpreter& in, const Value& self, const Args& args) {
   if (missing <= 0) return self;
   if (missing > static_cast<int64_t>(in.bytes_max()))
     throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
-  std::string_view s = self.str();
-  std::string out;
-  if (s.starts_with('-') || s.starts_with('+')) out = s[0], s.remove_prefix(1);
-  out.append(static_cast<size_t>(missing), '0');
-  out += s;
+  const std::string_view s = self.str();
+  Text out = in.text();
+  const size_t sign = s.starts_with('-') || s.starts_with('+') ? 1 : 0;
+  out += s.substr(0, sign);
+  out += std::string(static_cast<size_t>(missing), '0');
+  out += s.substr(sign);
   return in.string(out);
 }
 

@@ -130,7 +130,7 @@ Value repeated(Interpreter& in, const Value& v, int64_t times) {
     if (v.length == 0 || times == 0) return Value::of(std::string_view(""));
     if (static_cast<size_t>(times) > in.bytes_max() / v.length)
       throw Fault(fmt::format("a string of {} times {} bytes is beyond {} bytes", times, v.length, in.bytes_max()));
-    std::string s;
+    Text s = in.text();
     s.reserve(v.length * static_cast<size_t>(times));
     for (int64_t i = 0; i < times; ++i) s += v.str();
     return in.string(s);
@@ -281,7 +281,7 @@ Value arithmetic(Interpreter& in, Op op, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return float_arithmetic(op, a.as_double(), b.as_double());
   if (op == Op::mod && a.is_string()) return in.string(percent_format(in, a.str(), b));
   if (op == Op::add && a.is_string() && b.is_string()) {
-    std::string s;
+    Text s = in.text();
     if (a.length + b.length > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
     s.reserve(a.length + b.length);
     s += a.str();
@@ -409,10 +409,12 @@ Value slice(Interpreter& in, const Value& of, const Value& begin, const Value& e
       next_point(s, i);
     }
     in.spend(static_cast<int64_t>(starts.size() / 16));
-    std::string out;
+    Text out = in.text();
     for (int64_t k = 0; k < at.count; ++k) {
-      size_t i = starts[static_cast<size_t>(at.begin + k * at.step)];
-      append_utf8(out, next_point(s, i));
+      const size_t from = starts[static_cast<size_t>(at.begin + k * at.step)];
+      size_t behind = from;
+      next_point(s, behind);
+      out += s.substr(from, behind - from);
     }
     return in.string(out);
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "text/template/ast.h"
 #include "text/template/expression_parser.h"
@@ -14,6 +15,9 @@ class Parser : ExpressionParser {
 
   Ast run() {
     ast_.body = block({});
+    ast_.words.assign(ast_.names.begin(), ast_.names.end());
+    std::sort(ast_.words.begin(), ast_.words.end(),
+              [](std::string_view a, std::string_view b) { return std::less<>()(a.data(), b.data()); });
     return std::move(ast_);
   }
 

@@ -45,7 +45,7 @@ struct Path {
       v = in.item(v, p);
       if (otherwise && v.is_undefined()) v = *otherwise;
     }
-    if (fold_case && v.is_string()) v = in.string(to_lower(v.str()));
+    if (fold_case && v.is_string()) v = in.string_made_of(v.str(), to_lower(v.str()));
     return v;
   }
 };
@@ -256,7 +256,7 @@ Value join(Interpreter& in, const Value& v, const Args& args) {
   const auto a = bind("join", args, {"d", "attribute"});
   const std::string_view between = a[0] ? str_view(in, *a[0]) : std::string_view();
   const Path path = path_of(a[1]);
-  std::string out;
+  Text out = in.text();
   Iterator* it = in.iterate(v);
   bool is_first = true;
   for (Value x; it->next(in, x); is_first = false) {

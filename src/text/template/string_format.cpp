@@ -11,7 +11,7 @@
 namespace hearth::text::jinja {
 namespace {
 
-void bounded(Interpreter& in, const std::string& out) {
+void bounded(Interpreter& in, const Text& out) {
   if (out.size() > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
 }
 
@@ -67,23 +67,31 @@ Spec parse_spec(std::string_view s) {
   return spec;
 }
 
-std::string padded(Interpreter& in, const Spec& spec, std::string_view sign, std::string_view body,
-                   char default_align) {
-  const auto points = static_cast<int64_t>(count_points(body) + count_points(sign));
+Text padded(Interpreter& in, const Spec& spec, std::string_view sign, const Text& body, char default_align) {
+  const auto points = static_cast<int64_t>(count_points(body.bytes()) + count_points(sign));
   const int64_t missing = std::max<int64_t>(spec.width - points, 0);
   if (missing > static_cast<int64_t>(in.bytes_max()))
     throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+  const char align = spec.align ? spec.align : default_align;
+  const int64_t behind = align == '<' ? missing : align == '^' ? missing - missing / 2 : 0;
+  Text out = in.text();
   const auto fill = [&](int64_t n) {
     std::string s;
     for (int64_t i = 0; i < n; ++i) s += spec.fill;
-    return s;
+    out += s;
   };
-  const char align = spec.align ? spec.align : default_align;
-  std::string out(sign);
-  if (align == '<') return out + std::string(body) + fill(missing);
-  if (align == '=') return out + fill(missing) + std::string(body);
-  if (align == '^') return fill(missing / 2) + out + std::string(body) + fill(missing - missing / 2);
-  return fill(missing) + out + std::string(body);
+  if (align != '=') fill(missing - behind);
+  out += sign;
+  if (align == '=') fill(missing);
+  out += body;
+  fill(behind);
+  return out;
+}
+
+Text padded(Interpreter& in, const Spec& spec, std::string_view sign, std::string_view body, char default_align) {
+  Text text = in.text();
+  text += body;
+  return padded(in, spec, sign, text, default_align);
 }
 
 std::string grouped(std::string digits) {
@@ -110,7 +118,7 @@ std::string float_body(double magnitude, char type, int64_t precision, bool alte
 
 std::string sign_of(bool negative, char wish) { return negative ? "-" : wish == '+' ? "+" : wish == ' ' ? " " : ""; }
 
-std::string format_int(Interpreter& in, int64_t v, const Spec& spec) {
+Text format_int(Interpreter& in, int64_t v, const Spec& spec) {
   const uint64_t magnitude = v < 0 ? 0 - static_cast<uint64_t>(v) : static_cast<uint64_t>(v);
   std::string body, prefix;
   switch (spec.type) {
@@ -124,7 +132,7 @@ std::string format_int(Interpreter& in, int64_t v, const Spec& spec) {
   return padded(in, spec, sign_of(v < 0, spec.sign) + (spec.alternate ? prefix : ""), body, '>');
 }
 
-std::string format_value(Interpreter& in, const Value& v, std::string_view text) {
+Text format_value(Interpreter& in, const Value& v, std::string_view text) {
   if (text.empty()) return to_str(in, v);
   const Spec spec = parse_spec(text);
   if (v.is_string()) {
@@ -156,8 +164,8 @@ std::string format_value(Interpreter& in, const Value& v, std::string_view text)
 
 }  // namespace
 
-std::string percent_format(Interpreter& in, std::string_view format, const Value& args) {
-  std::string out;
+Text percent_format(Interpreter& in, std::string_view format, const Value& args) {
+  Text out = in.text();
   size_t used = 0;
   const bool is_tuple = args.is(Type::tuple);
   const auto next = [&]() -> Value {
@@ -212,7 +220,7 @@ std::string percent_format(Interpreter& in, std::string_view format, const Value
     if (i >= format.size()) throw Fault("the format string ends inside a field");
     const char type = format[i++];
     if (type == '%') {
-      out += '%';
+      out += format.substr(i - 1, 1);
       continue;
     }
     const Value v = keyed ? *keyed : next();
@@ -221,10 +229,10 @@ std::string percent_format(Interpreter& in, std::string_view format, const Value
       case 's':
       case 'r':
       case 'a': {
-        std::string s;
+        Text s = in.text();
         if (type == 's') append_str(in, s, v);
         else append_repr(in, s, v);
-        if (spec.precision >= 0) s.resize(byte_of_point(s, static_cast<size_t>(spec.precision)));
+        if (spec.precision >= 0) s.resize(byte_of_point(s.bytes(), static_cast<size_t>(spec.precision)));
         out += padded(in, spec, "", s, '>');
         break;
       }
@@ -293,8 +301,8 @@ std::string percent_format(Interpreter& in, std::string_view format, const Value
   return out;
 }
 
-std::string brace_format(Interpreter& in, std::string_view format, const Args& args) {
-  std::string out;
+Text brace_format(Interpreter& in, std::string_view format, const Args& args) {
+  Text out = in.text();
   size_t automatic = 0;
   bool manual = false;
   for (size_t i = 0; i < format.size();) {
@@ -302,7 +310,7 @@ std::string brace_format(Interpreter& in, std::string_view format, const Args& a
     bounded(in, out);
     const char c = format[i];
     if ((c == '{' || c == '}') && i + 1 < format.size() && format[i + 1] == c) {
-      out += c;
+      out += format.substr(i, 1);
       i += 2;
       continue;
     }
@@ -367,7 +375,7 @@ std::string brace_format(Interpreter& in, std::string_view format, const Args& a
       }
     }
     if (conversion == 'r') {
-      std::string s;
+      Text s = in.text();
       append_repr(in, s, v);
       v = in.string(s);
     } else if (conversion == 's') {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "text/byte_range.h"
 
 namespace hearth::text::jinja {
 
@@ -29,12 +30,17 @@ struct RenderLimits {
 struct RenderInput {
   // Names and their values; keys are unique. Strings must be UTF-8.
   std::vector<std::pair<std::string, const json::Value*>> variables;
+  // Strings among those values, as they lie in memory, that count as words of the template (see Rendered::quoted).
+  std::vector<std::string_view> trusted;
   std::optional<std::tm> now;  // local civil time for strftime_now; absent: the template may not ask
 };
 
 struct Rendered {
   std::string text;
-  std::vector<std::pair<size_t, size_t>> generation;  // [begin, end) bytes of text made inside generation blocks
+  std::vector<ByteRange> generation;  // made inside generation blocks
+  // What the template did not write itself: all that comes from its input, through whatever filters and methods, but
+  // for trusted strings. Ascending, disjoint. EncodeOptions::quoted takes it.
+  std::vector<ByteRange> quoted;
 };
 
 class Template {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/byte_range.h"
 #include "text/tokenizer/tables.h"
 
 namespace hearth::text {
@@ -22,9 +23,16 @@ class Normalizer {
   // size and 1 MiB.
   std::string apply(std::string_view text) const;
 
+  // The same. `quoted` (ascending, disjoint stretches of text) becomes the stretches of the result that are made of
+  // them; a character made of quoted and other text counts as quoted.
+  std::string apply(std::string_view text, std::vector<ByteRange>& quoted) const;
+
   class Step;
+  struct Tracked;
 
  private:
+  void run(Tracked& text) const;
+
   std::vector<std::unique_ptr<const Step>> steps_;
   std::string what_;
 };
