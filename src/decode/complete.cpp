@@ -30,10 +30,11 @@ Completion complete(Engine& engine, const text::Tokenizer& tokenizer, Sequence& 
     completion.text += piece;
     on_text(piece);
   };
-  bool first = true;
+  // Padded heads have ids that no piece stands for.
+  const auto has_text = [&](int32_t id) { return !tokenizer.is_special(id) && id < tokenizer.vocab_size(); };
+  bool first = std::none_of(prompt.begin(), prompt.end(), has_text);
   completion.generated = generate(engine, sequence, prompt, options, [&](int32_t id) {
-    // Padded heads have ids that no piece stands for.
-    if (tokenizer.is_special(id) || id >= tokenizer.vocab_size()) return true;
+    if (!has_text(id)) return true;
     const std::string piece = detokenizer.push(tokenizer.piece_bytes(id, first));
     first = false;
     const text::StopMatcher::Result match = matcher.push(piece);

@@ -16,7 +16,10 @@ struct Completion {
   Generated generated;
 };
 
-// on_text gets pieces of the text as they are final, always valid UTF-8; joined they are Completion::text.
+// The text is what the answer adds to the prompt's: decode(prompt + answer) begins with decode(prompt), and this is the
+// rest, but that a character which the prompt leaves open is not finished. So a piece's leading space counts, unless
+// the prompt has no text at all. on_text gets pieces of it as they are final, always valid UTF-8; joined they are
+// Completion::text.
 // Throws as generate() and StopMatcher do.
 Completion complete(Engine& engine, const text::Tokenizer& tokenizer, Sequence& sequence,
                     std::span<const int32_t> prompt, GenerateOptions options, const std::vector<std::string>& stops,

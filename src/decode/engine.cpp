@@ -48,7 +48,7 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   for (const graph::KvGroup& group : program.kv_groups)
     pages.push_back(options_.sequences_max * pages_needed(group, context_, options_.prefill_chunk));
   kv_ = executor_->make_kv(program, pages);
-  cache_ = std::make_unique<KvCache>(program.kv_groups, *kv_);
+  cache_ = std::make_unique<KvCache>(program.kv_groups, *kv_, options_.sequences_max);
   logits_.resize(static_cast<size_t>(options_.gathered_max * spec().V));
   page_rows_.resize(program.kv_groups.size());
   tables_.resize(program.kv_groups.size());

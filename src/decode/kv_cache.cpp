@@ -16,10 +16,11 @@ int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t row
   return group.window > 0 ? std::min(all, pages_of(group.window + rows) + 2) : all;
 }
 
-KvCache::KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage)
+KvCache::KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage, int64_t sequences_max)
     : groups_(groups.begin(), groups.end()), storage_(storage) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const int64_t pages = storage_.pages(static_cast<int32_t>(g));
+    share_.push_back(pages / sequences_max);
     count_.emplace_back(static_cast<size_t>(pages), 0);
     std::vector<int32_t>& stack = free_.emplace_back();
     for (int64_t p = pages - 1; p >= 0; --p) stack.push_back(static_cast<int32_t>(p));
@@ -45,6 +46,12 @@ void KvCache::drop(size_t group, int32_t page) {
   if (--count == 0) free_[group].push_back(page);
 }
 
+// Pages at the front that the next position does not see; those given back count.
+int64_t KvCache::behind_window(const Sequence& s, size_t group) const {
+  const int64_t window = groups_[group].window;
+  return window == 0 ? 0 : std::max<int64_t>(0, s.length() - window + 1) / kPagePositions;
+}
+
 bool KvCache::reserve(Sequence& s, int64_t n) {
   const int64_t end = pages_of(s.length() + n);
   // The page that is partly filled; pages behind it may be there from a step that failed.
@@ -53,11 +60,23 @@ bool KvCache::reserve(Sequence& s, int64_t n) {
   const auto shared_tail = [&](size_t g) {
     return partial && n > 0 && count_[g][static_cast<size_t>(s.pages[g][tail])] > 1;
   };
+  const auto more = [&](size_t g) { return end - static_cast<int64_t>(s.pages[g].size()) + shared_tail(g); };
   for (size_t g = 0; g < groups_.size(); ++g) {
-    const int64_t more = end - static_cast<int64_t>(s.pages[g].size()) + shared_tail(g);
-    if (more > pages_free(g)) return false;
+    int64_t room = pages_free(g);
+    for (int64_t i = 0; i < behind_window(s, g); ++i) {
+      const int32_t page = s.pages[g][static_cast<size_t>(i)];
+      room += page >= 0 && count_[g][static_cast<size_t>(page)] == 1;
+    }
+    if (more(g) > room) return false;
   }
   for (size_t g = 0; g < groups_.size(); ++g) {
+    int64_t held = std::count_if(s.pages[g].begin(), s.pages[g].end(), [](int32_t page) { return page >= 0; });
+    for (int64_t i = 0; i < behind_window(s, g) && (more(g) > pages_free(g) || held + more(g) > share_[g]); ++i)
+      if (int32_t& page = s.pages[g][static_cast<size_t>(i)]; page >= 0) {
+        drop(g, page);
+        page = -1;
+        --held;
+      }
     if (shared_tail(g)) {
       const int32_t copy = take(g), old = s.pages[g][tail];
       storage_.copy_page(static_cast<int32_t>(g), old, copy);
@@ -69,19 +88,7 @@ bool KvCache::reserve(Sequence& s, int64_t n) {
   return true;
 }
 
-void KvCache::commit(Sequence& s, std::span<const int32_t> ids) {
-  s.ids.insert(s.ids.end(), ids.begin(), ids.end());
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    if (groups_[g].window == 0) continue;
-    // The next position sees those from length - window + 1 on.
-    const int64_t behind = std::max<int64_t>(0, s.length() - groups_[g].window + 1) / kPagePositions;
-    for (int64_t i = 0; i < behind; ++i)
-      if (int32_t& page = s.pages[g][static_cast<size_t>(i)]; page >= 0) {
-        drop(g, page);
-        page = -1;
-      }
-  }
-}
+void KvCache::commit(Sequence& s, std::span<const int32_t> ids) { s.ids.insert(s.ids.end(), ids.begin(), ids.end()); }
 
 void KvCache::truncate(Sequence& s, int64_t length) {
   HEARTH_CHECK(length <= s.length(), "truncate to {} of {}", length, s.length());

@@ -21,16 +21,18 @@ struct Sequence {
 // Reference counts by page. Engine thread only.
 class KvCache {
  public:
-  // storage must outlive the cache. groups as in the program.
-  KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage);
+  // storage must outlive the cache. groups as in the program. A sequence may hold its share of a window group's pages,
+  // one of `sequences_max` shares, before it gives back what lies behind the window.
+  KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage, int64_t sequences_max = 1);
 
   Sequence make() const;
 
-  // Room for n more positions. Returns false, changing nothing, when some group has too few free pages. A last page
-  // that is shared is copied before it is written.
+  // Room for n more positions. Returns false, changing nothing, when some group has too few pages, free or wholly
+  // behind the window of s. Those behind the window are given back, oldest first, when the pool or the share of s runs
+  // out; until then a chat can go back to them. A last page that is shared is copied before it is written.
   bool reserve(Sequence& s, int64_t n);
 
-  // After a step: the reserved positions hold these ids. Pages wholly behind a window are given back.
+  // After a step: the reserved positions hold these ids.
   void commit(Sequence& s, std::span<const int32_t> ids);
 
   // Forgets positions from `length` on. Positions that a window group has given back cannot be read again: see
@@ -38,7 +40,8 @@ class KvCache {
   void truncate(Sequence& s, int64_t length);
 
   // The longest prefix not above `wanted` from which evaluation can go on: with windows, the pages that the next
-  // position sees must still be there; otherwise 0.
+  // position sees must still be there; otherwise 0. There is nothing between: a shorter prefix sees older pages, which
+  // were given back before, and what they held cannot be computed again without all positions before them.
   int64_t reusable_length(const Sequence& s, int64_t wanted) const;
 
   Sequence fork(const Sequence& s);  // shares all pages
@@ -50,8 +53,10 @@ class KvCache {
  private:
   int32_t take(size_t group);
   void drop(size_t group, int32_t page);
+  int64_t behind_window(const Sequence& s, size_t group) const;
 
   std::vector<graph::KvGroup> groups_;
+  std::vector<int64_t> share_;  // pages that a sequence may hold, by group
   graph::KvStorage& storage_;
   std::vector<std::vector<int32_t>> free_;   // by group, a stack
   std::vector<std::vector<int32_t>> count_;  // references by page

@@ -46,7 +46,7 @@ TEST(Generate, chunks_of_any_size_give_the_same_ids_and_logprobs) {
 
 TEST(Generate, a_reused_prefix_gives_the_answer_of_a_cold_run) {
   for (const int64_t window : {0, 48}) {
-    const auto engine = tiny_engine({.window = window}, {.context = 400, .prefill_chunk = 64});
+    const auto engine = tiny_engine({.window = window}, {.context = 400, .sequences_max = 2, .prefill_chunk = 64});
     const Ids first = prompt_ids(100);
     Sequence s = engine->cache().make();
     const Generated one = generate(*engine, s, first, {.max_tokens = 8}, kGoOn);
@@ -59,14 +59,17 @@ TEST(Generate, a_reused_prefix_gives_the_answer_of_a_cold_run) {
     EXPECT_EQ(two.stats.cached_tokens, 107);  // all but the last token drawn, which was never evaluated
     EXPECT_EQ(two.stats.prompt_tokens, 128);
     EXPECT_EQ(two.ids, answer(*engine, second, {.max_tokens = 8}));
-    // The same prompt again: the last token is evaluated anew. With windows, pages behind may be gone: then from 0 on.
+    // The same prompt again: the last token is evaluated anew.
     const Generated again = generate(*engine, s, second, {.max_tokens = 8}, kGoOn);
-    EXPECT_TRUE(again.stats.cached_tokens == 127 || (window > 0 && again.stats.cached_tokens == 0));
+    EXPECT_EQ(again.stats.cached_tokens, 127);
     EXPECT_EQ(again.ids, two.ids);
-    // Another chat that shares a beginning.
+    // Another chat that shares a beginning: with a window as well, while the pages behind it are kept.
     Ids other(second.begin(), second.begin() + 90);
     other.push_back(7);
-    EXPECT_EQ(generate(*engine, s, other, {.max_tokens = 8}, kGoOn).ids, answer(*engine, other, {.max_tokens = 8}));
+    const Generated edited = generate(*engine, s, other, {.max_tokens = 8}, kGoOn);
+    EXPECT_EQ(edited.stats.cached_tokens, 90);
+    EXPECT_EQ(edited.ids, answer(*engine, other, {.max_tokens = 8}));
+    EXPECT_EQ(edited.logprobs.size(), 8u);
   }
 }
 
@@ -98,6 +101,25 @@ TEST(Generate, max_tokens_is_lowered_to_the_room_left) {
   const Generated none = generate(*engine, s, prompt_ids(5), {.max_tokens = 0}, kGoOn);
   EXPECT_TRUE(none.ids.empty());
   EXPECT_EQ(none.finish, FinishReason::length);
+}
+
+// A long answer is drawn anew, or the question before it is edited: what the window keeps behind it is reused, and the
+// answer is the cold one, bit for bit. Beyond that the whole prompt is evaluated.
+TEST(Generate, an_edit_behind_the_window_reuses_what_is_kept_and_changes_no_bit) {
+  const auto engine = tiny_engine({.window = 48}, {.context = 512, .sequences_max = 2, .prefill_chunk = 128});
+  const Ids prompt = prompt_ids(200);
+  const GenerateOptions options{.max_tokens = 150};
+  Sequence s = engine->cache().make();
+  const Generated first = generate(*engine, s, prompt, options, kGoOn);
+  const Generated redrawn = generate(*engine, s, prompt, options, kGoOn);
+  EXPECT_EQ(redrawn.stats.cached_tokens, 199);
+  EXPECT_EQ(redrawn.ids, first.ids);
+  EXPECT_EQ(redrawn.logprobs, first.logprobs);
+  Ids edited(prompt.begin(), prompt.begin() + 20);
+  edited.push_back(3);
+  const Generated early = generate(*engine, s, edited, {.max_tokens = 8}, kGoOn);
+  EXPECT_EQ(early.stats.cached_tokens, 0);  // position 20 sees page 0, which has been given back
+  EXPECT_EQ(early.ids, answer(*engine, edited, {.max_tokens = 8}));
 }
 
 // a -> b -> c -> </s>
@@ -247,6 +269,24 @@ TEST(Complete, never_tells_a_broken_character) {
   EXPECT_EQ(t.pieces, (std::vector<std::string>{"a", "\xe2\x82\xac", "!"}));
   EXPECT_EQ(tell("a\xe2\x82!", {}).completion.text, "a\xef\xbf\xbd!");       // broken: U+FFFD
   EXPECT_EQ(tell("a\xe2\x82\xac", {}, 3).completion.text, "a\xef\xbf\xbd");  // cut short by max_tokens
+}
+
+// A SentencePiece vocabulary: <s> is 1, the pieces are "\u2581", "a" and "\u2581a".
+std::string continued(const Ids& prompt, std::vector<std::pair<int32_t, int32_t>> chain) {
+  const auto engine = tiny_engine({.L = 1, .V = 320, .chain = std::move(chain)});
+  const text::Tokenizer tokenizer(
+      tables_from_gguf(text::sentencepiece_gguf({{"\u2581", -1}, {"a", -2}, {"\u2581a", -1}}), "test.gguf"));
+  Sequence s = engine->cache().make();
+  return complete(*engine, tokenizer, s, prompt, {.max_tokens = 2}, {}, [](std::string_view) {}).text;
+}
+
+TEST(Complete, is_the_exact_continuation_of_the_prompts_text) {
+  const int32_t mark = text::kFirstPiece, a = mark + 1, word = mark + 2;
+  EXPECT_EQ(continued({1, word}, {{word, word}}), " a a");  // of "a": the text is "a a a"
+  EXPECT_EQ(continued({1, mark, a}, {{a, a}}), "aa");
+  EXPECT_EQ(continued({1, a}, {{a, word}, {word, a}}), " aa");
+  EXPECT_EQ(continued({1}, {{1, word}, {word, word}}), "a a");      // nothing before: the dummy space is no text
+  EXPECT_EQ(continued({310}, {{310, word}, {word, word}}), "a a");  // a padding id has no text either
 }
 
 TEST(EndIds, are_the_union_of_config_and_tokenizer) {

@@ -154,32 +154,64 @@ TEST(KvCache, reserved_pages_are_not_shared) {
   EXPECT_EQ(cache.pages_free(0), 8);
 }
 
-TEST(KvCache, windows_give_back_what_lies_wholly_behind) {
-  Pages pages({8, 8});
+TEST(KvCache, windows_give_back_what_lies_wholly_behind_when_its_room_is_needed) {
+  Pages pages({8, 2});
   const KvGroup groups[] = {group(0), group(64)};
   KvCache cache(groups, pages);
   Sequence s = cache.make();
   append(cache, s, 126);
-  EXPECT_EQ(cache.pages_free(1), 6);  // position 126 sees 63 on, position 127 sees 64 on
-  append(cache, s, 1);
-  EXPECT_EQ(s.pages[1][0], -1);
-  EXPECT_EQ(cache.pages_free(1), 7);
-  EXPECT_EQ(cache.pages_free(0), 6);
-  append(cache, s, 64);
-  EXPECT_EQ(s.pages[1], (std::vector<int32_t>{-1, -1, s.pages[1][2]}));
+  EXPECT_FALSE(cache.reserve(s, 3));  // position 126 sees 63 on: page 0 is in use
+  append(cache, s, 1);                // position 127 sees 64 on: page 0 is kept, though not needed
+  EXPECT_EQ(cache.pages_free(1), 0);
+  EXPECT_EQ(cache.reusable_length(s, 100), 100);
+  append(cache, s, 2);
+  EXPECT_EQ(s.pages[1], (std::vector<int32_t>{-1, s.pages[1][1], s.pages[1][2]}));
+  EXPECT_EQ(cache.pages_free(0), 5);
+}
+
+TEST(KvCache, a_sequence_keeps_to_its_share_of_a_window_group) {
+  Pages pages({32, 12});
+  const KvGroup groups[] = {group(0), group(64)};
+  KvCache cache(groups, pages, 3);
+  Sequence s = cache.make();
+  for (int i = 0; i < 8; ++i) {
+    append(cache, s, 64);
+    EXPECT_EQ(cache.pages_free(1), 12 - std::min(i + 1, 4));
+  }
+  EXPECT_EQ(std::count(s.pages[1].begin(), s.pages[1].end(), -1), 4);
+  append(cache, s, 4 * 64);  // a step may need more than the share: all behind the window goes, nothing else
+  EXPECT_EQ(std::count(s.pages[1].begin(), s.pages[1].end(), -1), 7);
+}
+
+TEST(KvCache, shared_pages_behind_a_window_make_no_room) {
+  Pages pages({8, 3});
+  const KvGroup groups[] = {group(0), group(64)};
+  KvCache cache(groups, pages);
+  Sequence a = cache.make();
+  append(cache, a, 192);
+  Sequence b = cache.fork(a);
+  const Sequence before = b;
+  EXPECT_FALSE(cache.reserve(b, 1));  // what b would give back a still holds
+  EXPECT_EQ(b.pages, before.pages);
+  cache.free(a);
+  append(cache, b, 1);
+  EXPECT_EQ(b.pages[1][0], -1);
+  EXPECT_GE(b.pages[1][1], 0);
 }
 
 TEST(KvCache, reusable_length_needs_the_pages_of_the_window) {
-  Pages pages({16, 16});
+  Pages pages({16, 3});
   const KvGroup groups[] = {group(0), group(64)};
   KvCache cache(groups, pages);
   Sequence s = cache.make();
-  append(cache, s, 200);
+  append(cache, s, 180);
+  append(cache, s, 20);  // takes the place of page 0
   EXPECT_EQ(cache.reusable_length(s, 500), 200);
   EXPECT_EQ(cache.reusable_length(s, 195), 195);
-  EXPECT_EQ(cache.reusable_length(s, 191), 191);  // sees 128 on: page 2 is there
-  EXPECT_EQ(cache.reusable_length(s, 190), 0);    // sees 127, in a page that was given back
-  EXPECT_EQ(cache.reusable_length(s, 10), 0);
+  EXPECT_EQ(cache.reusable_length(s, 128), 128);
+  EXPECT_EQ(cache.reusable_length(s, 127), 127);  // sees 64 on: page 1 is kept behind the window
+  EXPECT_EQ(cache.reusable_length(s, 126), 0);    // sees 63, in a page that was given back
+  EXPECT_EQ(cache.reusable_length(s, 10), 0);     // a shorter prefix sees older pages still
   EXPECT_EQ(cache.reusable_length(s, 0), 0);
   const KvGroup whole[] = {group(0)};
   Pages plain({4});
@@ -197,7 +229,7 @@ TEST(KvCache, a_random_walk_loses_no_page) {
     const std::vector<int64_t> totals = {14, 10};
     Pages pages(totals);
     const KvGroup groups[] = {group(0), group(100)};
-    KvCache cache(groups, pages);
+    KvCache cache(groups, pages, 1 + seed % 4);
     std::vector<Sequence> live;
     int32_t next_id = 0;
     for (int step = 0; step < 300; ++step) {
@@ -240,10 +272,12 @@ TEST(KvCache, a_random_walk_loses_no_page) {
         for (const Sequence& each : live) {
           ASSERT_EQ(static_cast<int64_t>(each.pages[g].size()), (each.length() + 63) / 64);
           const int64_t seen_from = g == 0 ? 0 : std::max<int64_t>(0, each.length() - 99);
+          bool kept = false;  // pages are given back from the front on
           for (int64_t j = 0; j < each.length(); ++j) {
             const int32_t page = each.pages[g][static_cast<size_t>(j / 64)];
             if (j % 64 == 0 && page >= 0) ++holders[static_cast<size_t>(page)];
-            if (j < seen_from) continue;
+            kept |= page >= 0;
+            if (!kept && j < seen_from) continue;
             ASSERT_GE(page, 0) << "seed " << seed << " step " << step;
             const std::vector<int32_t>& slots = pages.content[{static_cast<int32_t>(g), page}];
             ASSERT_EQ(slots[static_cast<size_t>(j % 64)], each.ids[static_cast<size_t>(j)])
