@@ -72,7 +72,9 @@ class Bpe : public WordModel {
       byte_ids_.fill(-1);
       if (t_.ignore_merges) words_.resize(t_.pieces.size());
       for (size_t id = 0; id < t_.pieces.size(); ++id) {
-        if (o.special[id] || t_.pieces[id].empty()) continue;
+        // A single byte is spelled with one character, of two bytes at most.
+        const bool single = t_.pieces[id].size() <= 2;
+        if (o.special[id] || t_.pieces[id].empty() || (!single && !t_.ignore_merges)) continue;
         std::optional<std::string> spelled = bytes_of_alphabet(t_.pieces[id]);
         if (!spelled) continue;
         if (spelled->size() == 1) byte_ids_[static_cast<unsigned char>((*spelled)[0])] = static_cast<int32_t>(id);

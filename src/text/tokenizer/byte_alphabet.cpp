@@ -19,21 +19,30 @@ const std::array<uint16_t, 256>& byte_alphabet() {
   return table;
 }
 
-std::optional<std::string> bytes_of_alphabet(std::string_view spelling) {
+bool append_bytes_of_alphabet(std::string& out, std::string_view spelling) {
   static const std::array<int16_t, 0x144> inverse = [] {
     std::array<int16_t, 0x144> t;
     t.fill(-1);
     for (size_t b = 0; b < 256; ++b) t[byte_alphabet()[b]] = static_cast<int16_t>(b);
     return t;
   }();
-  std::string out;
-  out.reserve(spelling.size());
+  const size_t before = out.size();
   for (size_t at = 0; at < spelling.size();) {
     const unicode::CodePoint c = unicode::decode(spelling, at);
-    if (c.value >= inverse.size() || inverse[c.value] < 0) return std::nullopt;
+    if (c.value >= inverse.size() || inverse[c.value] < 0) {
+      out.resize(before);
+      return false;
+    }
     out += static_cast<char>(inverse[c.value]);
     at += c.size;
   }
+  return true;
+}
+
+std::optional<std::string> bytes_of_alphabet(std::string_view spelling) {
+  std::string out;
+  out.reserve(spelling.size());
+  if (!append_bytes_of_alphabet(out, spelling)) return std::nullopt;
   return out;
 }
 

@@ -14,6 +14,8 @@ const std::array<uint16_t, 256>& byte_alphabet();
 
 // The bytes that a spelling in the alphabet stands for; nothing when a character is outside of the alphabet.
 std::optional<std::string> bytes_of_alphabet(std::string_view spelling);
+// Appends them; false, and nothing is appended, when a character is outside of the alphabet.
+bool append_bytes_of_alphabet(std::string& out, std::string_view spelling);
 
 // The spelling of bytes in the alphabet.
 std::string to_alphabet(std::string_view bytes);

@@ -77,12 +77,21 @@ DecodedPieces decode_pieces(const std::vector<std::string>& pieces, const std::v
     first_differs |= std::holds_alternative<DecodeWordPiece>(step);
     out.drop_last_space |= std::holds_alternative<DecodeSuffix>(step);
   }
+  size_t spelled = 0;
+  for (const std::string& piece : pieces) spelled += piece.size();
+  out.bytes.reserve(pieces.size(), spelled);
+  if (steps.size() == 1 && std::holds_alternative<DecodeByteLevel>(steps.front())) {  // most tokenizers: no copies
+    for (const std::string& piece : pieces) {
+      if (!append_bytes_of_alphabet(out.bytes.open(), piece)) out.bytes.open() += piece;
+      out.bytes.close();
+    }
+    return out;
+  }
   const PieceDecoder decode{steps};
-  out.bytes.reserve(pieces.size());
-  for (const std::string& piece : pieces) out.bytes.push_back(decode(piece, false));
+  for (const std::string& piece : pieces) out.bytes.add(decode(piece, false));
   if (first_differs) {
-    out.first.reserve(pieces.size());
-    for (const std::string& piece : pieces) out.first.push_back(decode(piece, true));
+    out.first.reserve(pieces.size(), spelled);
+    for (const std::string& piece : pieces) out.first.add(decode(piece, true));
   }
   return out;
 }

@@ -113,6 +113,7 @@ class GgufReader {
   template <class Spell>
   void read_pieces(Spell&& spell) {
     t_.pieces.resize(g_.tokens.size());
+    t_.types.reserve(g_.tokens.size());
     for (size_t id = 0; id < g_.tokens.size(); ++id) {
       t_.types.push_back(g_.types.empty() ? PieceType::normal
                                           : piece_type(g_.types[id], static_cast<int64_t>(id), t_.what));
@@ -151,8 +152,9 @@ class GgufReader {
     Family family = family_of(g_.pre, t_.what);
     t_.model = TokenModel::bpe;
     t_.ignore_merges = family.ignore_merges;
-    read_pieces([](const std::string& s, PieceType) { return s; });
+    read_pieces([](const std::string& s, PieceType) { return std::string_view(s); });
     t_.unk.reset();  // bytes without a piece vanish, as with the models' own tokenizers
+    t_.merges.reserve(g_.merges.size());
     for (const std::string& merge : g_.merges) vocabulary_.add_merge(merge);
     if (family.nfc) t_.normalizers.push_back(UnicodeForm{UnicodeForm::Form::nfc});
     t_.pre_tokenizers = std::move(family.steps);
@@ -165,7 +167,8 @@ class GgufReader {
   void read_newline_split() {
     t_.model = TokenModel::bpe;
     t_.byte_fallback = t_.fuse_unk = true;
-    read_pieces([](const std::string& s, PieceType) { return s; });
+    read_pieces([](const std::string& s, PieceType) { return std::string_view(s); });
+    t_.merges.reserve(g_.merges.size());
     for (const std::string& merge : g_.merges) vocabulary_.add_merge(merge);
     t_.normalizers.push_back(ReplaceAll{.pattern = " ", .content = "\u2581"});
     t_.pre_tokenizers.push_back(PatternSplit{.pattern = patterns::kNewlines});

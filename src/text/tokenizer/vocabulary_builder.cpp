@@ -9,7 +9,7 @@ namespace hearth::text {
 VocabularyBuilder VocabularyBuilder::of(TokenizerTables& tables) {
   VocabularyBuilder out(tables, tables.pieces.size());
   for (size_t id = 0; id < tables.pieces.size(); ++id)
-    if (!tables.pieces[id].empty()) out.ids_.emplace(tables.pieces[id], static_cast<int32_t>(id));
+    if (!tables.pieces[id].empty()) out.index_.insert(static_cast<int32_t>(id));
   return out;
 }
 
@@ -24,15 +24,14 @@ void VocabularyBuilder::add(int64_t id, std::string_view piece) {
   if (!t_.pieces[at].empty())
     fail(ErrorKind::corrupt_file, "{}: pieces \"{}\" and \"{}\" have both the id {}", t_.what,
          t_.pieces[at].substr(0, 100), piece.substr(0, 100), id);
-  if (const auto [entry, added] = ids_.emplace(piece, static_cast<int32_t>(id)); !added)
-    fail(ErrorKind::corrupt_file, "{}: pieces {} and {} are both \"{}\"", t_.what, entry->second, id,
-         piece.substr(0, 100));
   t_.pieces[at] = piece;
+  if (const int32_t other = index_.insert(static_cast<int32_t>(id)); other >= 0)
+    fail(ErrorKind::corrupt_file, "{}: pieces {} and {} are both \"{}\"", t_.what, other, id, piece.substr(0, 100));
 }
 
 std::optional<int32_t> VocabularyBuilder::find(std::string_view piece) const {
-  const auto found = ids_.find(std::string(piece));
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  const int32_t id = index_.find(piece);
+  return id < 0 ? std::nullopt : std::optional(id);
 }
 
 int32_t VocabularyBuilder::require(std::string_view piece, std::string_view role) const {
@@ -44,20 +43,19 @@ int32_t VocabularyBuilder::require(std::string_view piece, std::string_view role
 void VocabularyBuilder::add_merge(std::string_view left, std::string_view right) {
   const size_t rank = t_.merges.size();
   const auto part = [&](const std::string_view text) {
-    joined_ = text;
-    const auto found = ids_.find(joined_);
-    if (found == ids_.end())
+    const int32_t id = index_.find(text);
+    if (id < 0)
       fail(ErrorKind::corrupt_file, "{}: merge {} names the unknown piece \"{}\"", t_.what, rank, text.substr(0, 100));
-    return found->second;
+    return id;
   };
   const int32_t left_id = part(left), right_id = part(right);
   const std::string_view prefix = t_.continuing_subword_prefix;
   if (!prefix.empty() && right.starts_with(prefix)) right.remove_prefix(prefix.size());
   joined_.assign(left).append(right);
-  const auto found = ids_.find(joined_);
-  if (found == ids_.end())
+  const int32_t result = index_.find(joined_);
+  if (result < 0)
     fail(ErrorKind::corrupt_file, "{}: merge {} gives the unknown piece \"{}\"", t_.what, rank, joined_.substr(0, 100));
-  t_.merges.push_back({left_id, right_id, found->second});
+  t_.merges.push_back({left_id, right_id, result});
 }
 
 void VocabularyBuilder::add_merge(std::string_view pair) {

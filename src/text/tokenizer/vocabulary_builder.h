@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "text/tokenizer/piece_index.h"
 #include "text/tokenizer/tables.h"
 
 namespace hearth::text {
@@ -13,9 +13,8 @@ namespace hearth::text {
 class VocabularyBuilder {
  public:
   // `expected`: about how many pieces the file holds; ids may not lie far beyond.
-  VocabularyBuilder(TokenizerTables& tables, size_t expected) : t_(tables), expected_(expected) {
-    ids_.reserve(expected);
-  }
+  VocabularyBuilder(TokenizerTables& tables, size_t expected)
+      : t_(tables), expected_(expected), index_(tables.pieces, expected) {}
 
   // For tables that have pieces already.
   static VocabularyBuilder of(TokenizerTables& tables);
@@ -38,7 +37,7 @@ class VocabularyBuilder {
  private:
   TokenizerTables& t_;
   size_t expected_;
-  std::unordered_map<std::string, int32_t> ids_;
+  PieceIndex index_;
   std::string joined_;
 };
 
