@@ -12,17 +12,30 @@ void Builder::segment(std::string name) {
   program_.segments.push_back({at, at, std::move(name)});
 }
 
+Builder::Builder(Program start) : program_(std::move(start)) {
+  for (const ValueId id : program_.weights) weights_.emplace(program_.value(id).name, id);
+  for (const Op& op : program_.ops) note_angles(op);
+}
+
+void Builder::note_angles(const Op& op) {
+  if (op.kind != OpKind::rope_angles || op.attrs.rope < 0) return;
+  const auto rope = static_cast<size_t>(op.attrs.rope);
+  if (rope >= angles_.size()) angles_.resize(rope + 1, kNone);
+  if (angles_[rope] == kNone) angles_[rope] = op.out[0];
+  rope_of_.emplace(op.out[0], op.attrs.rope);
+}
+
 Value Builder::matrix(std::string name, int64_t N, int64_t K) {
-  for (const ValueId id : program_.weights)
-    if (program_.value(id).name == name) {
-      HEARTH_CHECK(program_.value(id).rows_fixed == N && program_.value(id).cols == K, "{}", name);
-      return {id};
-    }
+  const auto [known, fresh] = weights_.try_emplace(name, static_cast<ValueId>(program_.values.size()));
+  if (!fresh) {
+    const ValueInfo& v = program_.value(known->second);
+    HEARTH_CHECK(v.rows_fixed == N && v.cols == K, "{}", name);
+    return {known->second};
+  }
   ValueInfo v{.role = Role::weight, .rows = Rows::fixed, .rows_fixed = N, .cols = K, .name = std::move(name)};
   program_.values.push_back(std::move(v));
-  const ValueId id = static_cast<ValueId>(program_.values.size()) - 1;
-  program_.weights.push_back(id);
-  return {id};
+  program_.weights.push_back(known->second);
+  return {known->second};
 }
 
 Value Builder::vector(std::string name, int64_t length) { return matrix(std::move(name), 1, length); }
@@ -44,6 +57,7 @@ Ids Builder::emit(Op op) {
       op.out.push_back(static_cast<ValueId>(program_.values.size()) - 1);
     }
   HEARTH_CHECK(op.out.size() == types.size(), "{}: {} results, {} expected", op.name, op.out.size(), types.size());
+  note_angles(op);
   program_.ops.push_back(op);
   return op.out;
 }
@@ -84,9 +98,7 @@ Value Builder::lora(Value y, Value x, Value a, Value b, float scale) {
 Value Builder::rope_angles(const RopeSpec& spec) {
   const auto at = std::find(program_.ropes.begin(), program_.ropes.end(), spec);
   const int32_t index = static_cast<int32_t>(at - program_.ropes.begin());
-  if (at != program_.ropes.end())
-    for (const Op& op : program_.ops)
-      if (op.kind == OpKind::rope_angles && op.attrs.rope == index) return {op.out[0]};
+  if (const auto i = static_cast<size_t>(index); i < angles_.size() && angles_[i] != kNone) return {angles_[i]};
   if (at == program_.ropes.end()) program_.ropes.push_back(spec);
   Attrs attrs;
   attrs.rope = index;
@@ -97,9 +109,9 @@ Value Builder::rope(Value x, Value angles, int64_t H, int64_t Dh) {
   Attrs attrs;
   attrs.H = H;
   attrs.Dh = Dh;
-  for (const Op& op : program_.ops)
-    if (op.kind == OpKind::rope_angles && op.out[0] == angles.id) attrs.rope = op.attrs.rope;
-  HEARTH_CHECK(attrs.rope >= 0, "rope needs the value of rope_angles");
+  const auto rope = rope_of_.find(angles.id);
+  HEARTH_CHECK(rope != rope_of_.end(), "rope needs the value of rope_angles");
+  attrs.rope = rope->second;
   return one(OpKind::rope, {x.id, angles.id}, attrs);
 }
 

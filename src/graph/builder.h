@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "graph/program.h"
 
@@ -26,7 +28,7 @@ struct AttendSpec {
 class Builder {
  public:
   explicit Builder(DType activation) { program_.activation = activation; }
-  explicit Builder(Program start) : program_(std::move(start)) {}  // goes on with a program; for passes
+  explicit Builder(Program start);  // goes on with a program; for passes
 
   // Names: ops are called scope + label; weights keep the name they are given (the checkpoint's module path).
   void segment(std::string name);  // starts a segment
@@ -67,8 +69,12 @@ class Builder {
   Value one(OpKind kind, Ids in, Attrs attrs, std::string name = {});
   int32_t kv_layer(const AttendSpec& spec);
   std::string op_name(OpKind kind, const std::string& given);
+  void note_angles(const Op& op);
 
   Program program_;
+  std::unordered_map<std::string, ValueId> weights_;  // by name
+  std::vector<ValueId> angles_;                       // by rope: the value of its rope_angles; kNone before that
+  std::unordered_map<ValueId, int32_t> rope_of_;      // the other way round
 };
 
 }  // namespace hearth::graph
