@@ -2,13 +2,15 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/log.h"
+#include "formats/model_card.h"
 #include "model/open.h"
 
 namespace hearth::model {
 namespace {
 
 constexpr size_t kTokenizerBytesMax = 256u << 20;
-constexpr size_t kTemplateBytesMax = 4u << 20;
+constexpr size_t kTemplateBytesMax = 4u << 20, kCardBytesMax = 4u << 20;
 
 std::string read(const std::filesystem::path& path, size_t bytes_max) {
   return io::real_fs().read_file(path, bytes_max);
@@ -26,6 +28,7 @@ class DirModel final : public Model {
     read_generation();
     read_kv();
     read_templates();
+    read_license();
   }
 
   std::string_view format() const override { return "safetensors"; }
@@ -86,6 +89,16 @@ class DirModel final : public Model {
     }
   }
 
+  // Of the model card; a card that cannot be read says nothing.
+  void read_license() {
+    const std::filesystem::path card = path_ / "README.md";
+    try {
+      if (io::real_fs().exists(card)) license_ = formats::license_of_card(read(card, kCardBytesMax));
+    } catch (const Error& error) {
+      log::debug("model", "{}", error.what());
+    }
+  }
+
   // The member chat_template of a JSON file: a string, or a list of {name, template}.
   void read_templates_of(const std::filesystem::path& path) {
     const std::string place = path.string() + ": chat_template";
@@ -140,7 +153,8 @@ class DirModel final : public Model {
     const int64_t groups = scales->shape.dims().back();
     if (groups <= 0) return p;
     // words * 32 = groups * G * bits: every pair (bits, G) of the table fits exactly one way.
-    const formats::QuantEntry entry = dir_.quantization ? dir_.quantization->lookup(module) : formats::QuantEntry{};
+    const formats::QuantEntry entry =
+        dir_.quantization ? quant_entry(*dir_.quantization, module) : formats::QuantEntry{};
     if (entry.bits == 0 || K * 32 != groups * entry.group * entry.bits) return p;
     p.format = {Codec::affine, entry.bits, entry.group, *scales->dtype};
     p.K = groups * entry.group;

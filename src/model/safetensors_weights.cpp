@@ -93,7 +93,7 @@ class SafetensorsWeights final : public WeightTable {
                       const formats::SafeTensor& biases) const {
     if (!dir_.quantization)
       fail(ErrorKind::corrupt_file, "{}: {} has scales, but config.json has no quantization table", spec_.file, module);
-    formats::QuantEntry entry = lookup(module);
+    const formats::QuantEntry entry = quant_entry(*dir_.quantization, module);
     if (entry.bits == 0)
       fail(ErrorKind::corrupt_file, "{}: {} has scales, but the quantization table gives no width for it", spec_.file,
            module);
@@ -110,30 +110,27 @@ class SafetensorsWeights final : public WeightTable {
     return {{Codec::affine, entry.bits, entry.group, *scales.dtype}, N, K, w.data, scales.data, biases.data};
   }
 
-  // The table may spell a module with any of the prefixes.
-  formats::QuantEntry lookup(const std::string& module) const {
-    const formats::QuantTable& table = *dir_.quantization;
-    std::string_view rest = module;
-    for (const std::string_view prefix :
-         {"model.language_model.", "language_model.model.", "language_model.", "model."})
-      if (rest.starts_with(prefix)) {
-        rest.remove_prefix(prefix.size());
-        break;
-      }
-    if (table.modules().contains(module)) return table.lookup(module);
-    for (const std::string_view prefix : kPrefixes) {
-      const std::string name = fmt::format("{}{}", prefix, rest);
-      if (table.modules().contains(name)) return table.lookup(name);
-    }
-    return table.defaults();
-  }
-
   const formats::ModelDir& dir_;
   const formats::Safetensors& files_;
   std::set<std::string> asked_;
 };
 
 }  // namespace
+
+formats::QuantEntry quant_entry(const formats::QuantTable& table, std::string_view module) {
+  if (table.modules().contains(module)) return table.lookup(module);
+  std::string_view rest = module;
+  for (const std::string_view prefix : {"model.language_model.", "language_model.model.", "language_model.", "model."})
+    if (rest.starts_with(prefix)) {
+      rest.remove_prefix(prefix.size());
+      break;
+    }
+  for (const std::string_view prefix : kPrefixes) {
+    const std::string name = fmt::format("{}{}", prefix, rest);
+    if (table.modules().contains(name)) return table.lookup(name);
+  }
+  return table.defaults();
+}
 
 std::unique_ptr<WeightTable> safetensors_weights(const ModelSpec& spec, const formats::ModelDir& dir,
                                                  const formats::Safetensors& files) {

@@ -4,8 +4,33 @@
 
 namespace hearth::model {
 
+namespace {
+
+struct Family {
+  std::string_view model_type;
+  Support support;
+};
+// Supported ones stand in the table of cases of the oracle tests.
+constexpr Family kFamilies[] = {
+    {"llama", Support::supported}, {"mistral", Support::supported}, {"qwen2", Support::supported},
+    {"qwen3", Support::supported}, {"gemma3", Support::supported},  {"gemma3_text", Support::supported},
+};
+
+}  // namespace
+
 std::vector<std::string> supported_model_types() {
-  return {"llama", "mistral", "qwen2", "qwen3", "gemma3", "gemma3_text"};
+  std::vector<std::string> names;
+  for (const Family& family : kFamilies) names.emplace_back(family.model_type);
+  return names;
+}
+
+std::string_view name_of(Support support) { return support == Support::supported ? "supported" : "generic"; }
+
+Support support_of(std::string_view model_type) {
+  for (const Family& family : kFamilies)
+    if (family.model_type == model_type) return family.support;
+  HEARTH_CHECK(false, "{} is no family", model_type);
+  return Support::generic;
 }
 
 void add_end_id(int64_t id, const std::string& place, ModelSpec& s) {

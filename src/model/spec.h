@@ -47,6 +47,14 @@ struct ModelSpec {
 // The families that are built, for messages and `hearth show`.
 std::vector<std::string> supported_model_types();
 
+// How well a family is watched (spec models 14).
+enum class Support : uint8_t {
+  supported,  // tests of its own compare its logits with an oracle's
+  generic,    // driven by the same tables, tested with the others alone
+};
+std::string_view name_of(Support support);
+Support support_of(std::string_view model_type);  // of a supported_model_types() member
+
 // Throws Error{invalid_argument} for a model_type, rope_type or activation outside the supported ones (named, with the
 // list) and Error{corrupt_file} for absent or impossible numbers.
 ModelSpec parse_config(const json::Value& config, const std::string& file);

@@ -17,16 +17,19 @@ bool is_norm(std::string_view name) { return name.ends_with("norm") && !name.end
 
 }  // namespace
 
-PackedTensor WeightTable::get(const graph::ValueInfo& weight) {
-  PackedTensor tensor = find(weight);
+PackedTensor WeightTable::stored(const graph::ValueInfo& weight) {
+  const PackedTensor tensor = find(weight);
   if (tensor.N != weight.rows_fixed || tensor.K != weight.cols)
     fail(ErrorKind::corrupt_file, "{}: {} is [{}, {}], the config says [{}, {}]", spec_.file, weight.name, tensor.N,
          tensor.K, weight.rows_fixed, weight.cols);
   validate(tensor, weight.name);
-  return rewrite(weight, tensor);
+  return tensor;
 }
 
+PackedTensor WeightTable::get(const graph::ValueInfo& weight) { return rewrite(weight, stored(weight)); }
+
 void WeightTable::release(const PackedTensor& tensor) {
+  if (owned_.remove_if([&](const auto& bytes) { return bytes.data() == tensor.data.data(); }) > 0) return;
   for (const auto part : {tensor.data, tensor.scales, tensor.biases})
     for (const MappedFile& file : mapped_) {
       const std::span<const std::byte> bytes = file.bytes();

@@ -1,6 +1,6 @@
 // The weights of a model by module path, whatever file they lie in: MLX or hub safetensors, or GGUF.
 #pragma once
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,9 +28,12 @@ class WeightTable {
   // [2048, 1536]"), quantization that does not fit. Views live until release() or the table's end.
   PackedTensor get(const graph::ValueInfo& weight);
 
+  // The same as its file holds it, without the rewriting: for sizes and formats.
+  PackedTensor stored(const graph::ValueInfo& weight);
+
   virtual bool has(std::string_view module) const = 0;  // the file holds "<module>.weight"
 
-  // The loader is done with this tensor: resident pages of its file are given back.
+  // The loader is done with this tensor: resident pages of its file, or its rewritten bytes, are given back.
   void release(const PackedTensor& tensor);
 
   // Names in the file that the forward did not ask for, less those that are expected (spec models 3).
@@ -48,8 +51,11 @@ class WeightTable {
  private:
   PackedTensor rewrite(const graph::ValueInfo& weight, PackedTensor tensor);
   const std::vector<MappedFile>& mapped_;
-  std::deque<std::vector<std::byte>> owned_;
+  std::list<std::vector<std::byte>> owned_;
 };
+
+// What the quantization table says about a module, which it may spell with any of the prefixes of spec models 4.
+formats::QuantEntry quant_entry(const formats::QuantTable& table, std::string_view module);
 
 // The tables keep references: spec and file must outlive them.
 std::unique_ptr<WeightTable> gguf_weights(const ModelSpec& spec, const formats::GgufFile& file);
