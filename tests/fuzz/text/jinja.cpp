@@ -19,7 +19,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   text::jinja::RenderInput input;
   input.variables = {{"messages", &kMessages}, {"l", &kMessages}};
   try {
-    text::jinja::Template(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz").render(input, limits);
+    const std::string_view source(reinterpret_cast<const char*>(data), size);
+    const auto rendered = text::jinja::Template(source, "fuzz").render(input, limits);
+    size_t done = 0;
+    for (const text::ByteRange& quoted : rendered.quoted) {
+      if (quoted.begin < done || quoted.begin >= quoted.end || quoted.end > rendered.text.size()) __builtin_trap();
+      done = quoted.end;
+    }
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::invalid_argument) __builtin_trap();
   }
