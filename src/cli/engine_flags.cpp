@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <future>
 
 #include "base/digest.h"
+#include "base/error.h"
 #include "base/team.h"
 #include "cli/progress.h"
 #include "cpu/executor.h"
@@ -14,8 +17,7 @@
 namespace hearth::cli {
 
 int thread_count(const Context& context) {
-  if (const auto n = context.args().integer("threads")) return static_cast<int>(*n);
-  return cpus_allowed();
+  return static_cast<int>(context.args().integer("threads").value_or(cpus_allowed()));
 }
 
 std::optional<graph::KvFormat> kv_format(std::string_view word) {
@@ -33,7 +35,11 @@ decode::EngineOptions engine_options(const Context& context, const LoadOverrides
   options.kv = kv_format(overrides.kv.value_or(*args.text("kv")));
   options.context = args.integer("context").value_or(0);
   options.prefill_chunk = *args.integer("prefill-chunk");
-  options.memory_budget = args.bytes("memory-budget").value_or(0);
+  options.memory_budget = args.bytes("memory-budget").value_or(decode::default_memory_budget());
+  if (overrides.memory_taken >= options.memory_budget)
+    fail(ErrorKind::out_of_memory, "the memory budget is {} MB and the models that are loaded take {} MB of it",
+         options.memory_budget / 1'000'000, overrides.memory_taken / 1'000'000);
+  options.memory_budget -= overrides.memory_taken;
   return options;
 }
 
@@ -42,56 +48,115 @@ static std::optional<std::string> state_of(const model::Model& model) {
   std::string state;
   for (const MappedFile& file : model.weights().files()) {
     struct stat info{};
-    if (::stat(file.path().c_str(), &info) != 0) return std::nullopt;
-    state += fmt::format("{}-{}-{}-{}.{:09}\n", info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
+    std::error_code error;
+    const std::filesystem::path path = std::filesystem::canonical(file.path(), error);
+    if (error || ::stat(path.c_str(), &info) != 0) return std::nullopt;
+    // Not the device: its number may be another one after a restart.
+    state += fmt::format("{}\n{}-{}-{}.{:09}\n", path.string(), info.st_ino, info.st_size, info.st_mtim.tv_sec,
                          info.st_mtim.tv_nsec);
   }
   return sha256_hex(state);
+}
+
+std::filesystem::path packed_folder(const hub::Env& env) { return hub::cache_folder(env) / "packed"; }
+
+std::optional<cpu::PackCacheOptions> pack_cache_options(const Context& context, const model::Model& model) {
+  const int64_t room = *context.args().bytes("pack-cache");
+  const std::optional<std::string> state = state_of(model);
+  if (!state || room == 0) return std::nullopt;
+  return cpu::PackCacheOptions{
+      .dir = packed_folder(context.env()), .key = *state, .source = model.path().string(), .bytes_max = room};
 }
 
 std::unique_ptr<graph::Executor> make_executor(const Context& context, const model::Model& model,
                                                const LoadOverrides& overrides) {
   if (overrides.executor.value_or(*context.args().text("executor")) == "reference")
     return graph::make_reference_executor(thread_count(context));
-  cpu::CpuOptions options{.threads = thread_count(context)};
-  if (const auto state = state_of(model)) {
-    options.pack_cache_dir = hub::cache_folder(context.env()) / "packed";
-    options.pack_cache_key = *state;
-  }
-  return cpu::make_cpu_executor(options);
+  return cpu::make_cpu_executor({.threads = thread_count(context),
+                                 .pack_cache = pack_cache_options(context, model).value_or(cpu::PackCacheOptions{})});
 }
+
+namespace {
+
+double ms_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Threads that wait for each other on one CPU give it away again and again.
+void warn_of_threads(const Context& context) {
+  if (const int threads = thread_count(context), cpus = cpus_allowed(); threads > cpus)
+    context.warn("{} threads on {} CPU{} wait for each other; --threads {} is faster", threads, cpus,
+                 cpus == 1 ? "" : "s", cpus);
+}
+
+}  // namespace
 
 LoadedModel load_model(const Context& context, const LoadRequest& request, const LoadOverrides& overrides) {
   const auto start = std::chrono::steady_clock::now();
+  warn_of_threads(context);
   LoadedModel loaded;
   loaded.found = find_model(context, request.positional);
   // Outlives the tokenizer's thread also where the engine throws: `text` is joined before it goes.
   const std::shared_ptr<model::Model> model = model::Model::open(loaded.found.path);
+  double text_ms = 0;
   std::future<std::unique_ptr<ModelText>> text;
   if (request.needs_text)
-    text = std::async(std::launch::async, [&model] { return std::make_unique<ModelText>(*model); });
+    text = std::async(std::launch::async, [&model, &text_ms] {
+      const auto text_start = std::chrono::steady_clock::now();
+      auto made = std::make_unique<ModelText>(*model);
+      text_ms = ms_since(text_start);
+      return made;
+    });
 
   decode::EngineOptions options = engine_options(context, overrides);
   options.gathered_max = request.gathered_max;
   if (options.context == 0 && request.context_wanted > 0)
     options.context = std::min(request.context_wanted, model->spec().context);
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);
+  loaded.times.open = ms_since(start);
   {
     Progress progress(context, "loading " + loaded.found.name);
     loaded.engine = std::make_unique<decode::Engine>(model, std::move(executor), options,
                                                      [&](int64_t done, int64_t total) { progress.show(done, total); });
   }
-  if (request.needs_text) loaded.text = text.get();
+  loaded.times.engine = loaded.engine->times();
+  if (request.needs_text) {
+    const auto wait = std::chrono::steady_clock::now();
+    loaded.text = text.get();
+    loaded.times.text = text_ms;
+    loaded.times.text_wait = ms_since(wait);
+  }
   if (options.context == 0 && loaded.engine->context() < loaded.engine->spec().context)
     context.note("{}: memory holds {} of the {} positions that it was trained for", loaded.found.name,
                  loaded.engine->context(), loaded.engine->spec().context);
   for (const std::string& name : loaded.engine->model().weights().surplus())
     context.detail("{}: tensor {} is not used", loaded.found.name, name);
-  loaded.load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  loaded.times.total = ms_since(start);
+  const LoadTimes& t = loaded.times;
+  context.detail(
+      "load {:.0f} ms: open {:.0f}, admission {:.0f}, weights {:.0f}, plans {:.0f}; tokenizer {:.0f} beside them, "
+      "waited for {:.0f}",
+      t.total, t.open, t.engine.admission, t.engine.weights, t.engine.plans, t.text, t.text_wait);
   return loaded;
 }
 
+json::Object times_json(const LoadTimes& times) {
+  json::Object o;
+  o["total_ms"] = times.total;
+  o["open_ms"] = times.open;
+  o["admission_ms"] = times.engine.admission;
+  o["weights_ms"] = times.engine.weights;
+  o["plans_ms"] = times.engine.plans;
+  o["tokenizer_ms"] = times.text;
+  o["tokenizer_wait_ms"] = times.text_wait;
+  return o;
+}
+
 int64_t peak_rss_bytes() {
+  // Not getrusage(): its figure begins with that of the program that started this one.
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return 1024 * std::strtoll(line.c_str() + 6, nullptr, 10);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_maxrss * 1024;

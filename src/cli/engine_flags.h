@@ -9,12 +9,20 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/open_model.h"
+#include "cpu/pack_cache.h"
 #include "decode/engine.h"
 
 namespace hearth::cli {
 
 // Words of --kv; "off", "8" and "4" are those of --kv-quant.
 inline constexpr std::string_view kKvWords = "config|bf16|q8|q4|f32|off|8|4";
+
+inline constexpr Flag kPackCacheFlag = {
+    .name = "pack-cache",
+    .kind = ValueKind::size,
+    .value = "SIZE",
+    .fallback = "20GB",
+    .help = "disk space for repacked weights of all models; those used longest ago go first; 0: none are kept"};
 
 // Spliced into a command's flags with joined().
 inline constexpr std::array kEngineFlags = {
@@ -53,7 +61,9 @@ inline constexpr std::array kEngineFlags = {
     Flag{.name = "memory-budget",
          .kind = ValueKind::size,
          .value = "SIZE",
-         .help = "memory that may be used (default: 75 % of RAM or of the cgroup's limit)"},
+         .help = "memory that may be used (default: 75 % of RAM or of the cgroup's limit)",
+         .min = 1},
+    kPackCacheFlag,
     Flag{.name = "prefill-chunk",
          .kind = ValueKind::integer,
          .value = "N",
@@ -71,11 +81,21 @@ constexpr std::array<Flag, A + B> joined(const std::array<Flag, A>& a, const std
   return all;
 }
 
+// Where the time of a load went, in ms. `text` runs beside the others: the tokenizer's own thread, and how long the
+// rest waited for it at the end.
+struct LoadTimes {
+  double open = 0;  // the file's head, the executor and its threads
+  decode::EngineTimes engine;
+  double text = 0, text_wait = 0;
+  double total = 0;
+};
+json::Object times_json(const LoadTimes& times);
+
 struct LoadedModel {
   hub::FoundModel found;
   std::unique_ptr<decode::Engine> engine;
   std::unique_ptr<ModelText> text;
-  double load_ms = 0;
+  LoadTimes times;
 };
 
 struct LoadRequest {
@@ -88,12 +108,14 @@ struct LoadRequest {
 // Values that stand in for the flags of the same names; nullopt: the flag decides.
 struct LoadOverrides {
   std::optional<std::string> executor, numerics, kv;
+  int64_t memory_taken = 0;  // of the budget, by what is loaded already
 };
 
 // The options that the flags say. Throws Error{invalid_argument} naming the flag.
 decode::EngineOptions engine_options(const Context& context, const LoadOverrides& overrides = {});
 std::unique_ptr<graph::Executor> make_executor(const Context& context, const model::Model& model,
                                                const LoadOverrides& overrides = {});
+// --threads, or the CPUs that the process may use; more threads than CPUs are warned about.
 int thread_count(const Context& context);
 
 // A word of --kv; nullopt for "config": the model decides.
@@ -101,6 +123,11 @@ std::optional<graph::KvFormat> kv_format(std::string_view word);
 
 // Finds, opens and loads the positional MODEL; the tokenizer is read beside the weights. Progress on stderr.
 LoadedModel load_model(const Context& context, const LoadRequest& request = {}, const LoadOverrides& overrides = {});
+
+// Where repacked weights are kept, and the file of this model there; nullopt when none is to be kept, or when a file of
+// the model is gone.
+std::filesystem::path packed_folder(const hub::Env& env);
+std::optional<cpu::PackCacheOptions> pack_cache_options(const Context& context, const model::Model& model);
 
 int64_t peak_rss_bytes();
 

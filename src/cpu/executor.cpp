@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "base/error.h"
 #include "cpu/batch_check.h"
-#include "cpu/pack_cache.h"
 #include "cpu/steps.h"
 
 namespace hearth::cpu {
@@ -20,8 +20,7 @@ class CpuExecutor final : public graph::Executor {
   explicit CpuExecutor(const CpuOptions& options)
       : options_(options), kernels_(kernel_table(options.isa)), team_(options.threads) {
     space_.members.resize(static_cast<size_t>(options.threads));
-    if (!options.pack_cache_dir.empty() && !options.pack_cache_key.empty())
-      cache_ = std::make_unique<PackCache>(options.pack_cache_dir, options.pack_cache_key);
+    if (!options.pack_cache.dir.empty()) cache_ = std::make_unique<PackCache>(options.pack_cache);
   }
 
   graph::WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view name) override {
@@ -29,23 +28,29 @@ class CpuExecutor final : public graph::Executor {
     auto weight = std::make_unique<Weight>();
     weight->N = w.N;
     weight->K = w.K;
+    int64_t bad = 0;
     switch (hint) {
       case LayoutHint::vector:
+        bad = count_nonfinite(w);
         weight->dense.resize(static_cast<size_t>(w.N * w.K));
         for (int64_t n = 0; n < w.N; ++n)
           decode_row(w, n, std::span(weight->dense).subspan(static_cast<size_t>(n * w.K), static_cast<size_t>(w.K)));
-        bytes_ += 4 * w.N * w.K;
         break;
       case LayoutHint::gather:
+        bad = checked(w, name);
         weight->view = w;
-        bytes_ += static_cast<int64_t>(w.data.size() + w.scales.size() + w.biases.size());
         break;
       case LayoutHint::matmul:
-      case LayoutHint::matmul_and_gather:
-        weight->matrix = packed(w, name);
-        bytes_ += static_cast<int64_t>(weight->matrix.bytes().size());
+      case LayoutHint::matmul_and_gather: {
+        PackCache::Found found = packed(w, name);
+        weight->matrix = std::move(found.matrix);
+        bad = found.nonfinite;
         break;
+      }
     }
+    if (bad > 0) bad_.push_back({std::string(name), bad});
+    const auto stored = static_cast<int64_t>(w.data.size() + w.scales.size() + w.biases.size());
+    bytes_ += weight_need({w.format, w.N, w.K, stored}, hint);
     weights_.push_back(std::move(weight));
     return {static_cast<int32_t>(weights_.size()) - 1};
   }
@@ -53,7 +58,8 @@ class CpuExecutor final : public graph::Executor {
   std::unique_ptr<graph::Plan> prepare(const graph::Program& program, const graph::Limits& limits) override {
     if (cache_) cache_->save();  // all weights are there by now
     auto plan = std::make_unique<CpuPlan>(program, limits, team_.size());
-    space_.fit(*plan, options_.isa);
+    need_.include(*plan, options_.isa);
+    space_.fit(need_);
     bound_.reserve(std::max(bound_.capacity(), program.weights.size()));
     seconds_.resize(std::max(seconds_.size(), plan->program().ops.size()));
     times_.reserve(std::max(times_.capacity(), plan->program().ops.size()));
@@ -98,18 +104,55 @@ class CpuExecutor final : public graph::Executor {
             {graph::Numerics::parity, graph::Numerics::deterministic, graph::Numerics::fast}};
   }
   int64_t weight_bytes() const override { return bytes_; }
+  int64_t working_bytes() const override { return space_.bytes(); }
+  std::span<const graph::BadWeight> bad_weights() const override { return bad_; }
+
+  int64_t weight_need(const WeightExtent& w, LayoutHint hint) const override {
+    switch (hint) {
+      case LayoutHint::vector: return 4 * w.N * w.K;
+      case LayoutHint::gather: return w.stored;
+      case LayoutHint::matmul:
+      case LayoutHint::matmul_and_gather: break;
+    }
+    return Matrix::packed_bytes(w.format, w.N, w.K);
+  }
+  int64_t working_need(const graph::Program& program, std::span<const graph::Limits> limits) const override {
+    WorkspaceNeed need = need_;
+    for (const graph::Limits& each : limits) need.include(CpuPlan(program, each, team_.size()), options_.isa);
+    return need.bytes(team_.size());
+  }
   void set_timing(bool on) override { timing_ = on; }
   std::span<const graph::OpTime> timing() const override { return times_; }
 
  private:
-  Matrix packed(const PackedTensor& w, std::string_view name) {
+  PackCache::Found packed(const PackedTensor& w, std::string_view name) {
     if (cache_)
-      if (std::optional<Matrix> kept = cache_->find(name, w)) return *kept;
+      if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) return *std::move(kept);
     const auto start = std::chrono::steady_clock::now();
-    Matrix matrix = Matrix::pack(w, &team_);
+    PackCache::Found made{Matrix::pack(w, &team_), count_bad(w)};
     if (cache_)
-      cache_->add(name, matrix, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return matrix;
+      cache_->add(name, made.matrix, made.nonfinite,
+                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    return made;
+  }
+
+  // Of a table that stays in its file: read once, then known.
+  int64_t checked(const PackedTensor& w, std::string_view name) {
+    if (cache_)
+      if (const std::optional<int64_t> known = cache_->checked(name, w)) return *known;
+    const int64_t bad = count_bad(w);
+    if (cache_) cache_->add_checked(name, w, bad);
+    return bad;
+  }
+
+  // Scales and plain values that are NaN or infinite, counted by all members.
+  int64_t count_bad(const PackedTensor& w) {
+    std::vector<int64_t> counts(static_cast<size_t>(team_.size()));
+    team_.run([&](int member) {
+      const int64_t begin = w.N * member / team_.size(), end = w.N * (member + 1) / team_.size();
+      counts[static_cast<size_t>(member)] = count_nonfinite(w, begin, end);
+    });
+    return std::accumulate(counts.begin(), counts.end(), int64_t{0});
   }
 
   // Handles -> weights, and that each weight was loaded in the layouts that its readers need.
@@ -139,11 +182,13 @@ class CpuExecutor final : public graph::Executor {
   CpuOptions options_;
   const KernelTable& kernels_;
   Team team_;
+  WorkspaceNeed need_;
   Workspace space_;
   std::unique_ptr<PackCache> cache_;
   std::vector<std::unique_ptr<Weight>> weights_;
   std::vector<const Weight*> bound_;  // of the run, as Program::weights
   int64_t bytes_ = 0;
+  std::vector<graph::BadWeight> bad_;
   bool timing_ = false;
   std::vector<double> seconds_;
   std::vector<graph::OpTime> times_;

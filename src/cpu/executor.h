@@ -3,11 +3,10 @@
 // the fp32 core with every rounding of DESIGN 4.2. All three are row-invariant, whatever the batch, the chunking, the
 // pages, the threads and the instruction set: the same bits.
 #pragma once
-#include <filesystem>
 #include <memory>
-#include <string>
 
 #include "cpu/isa.h"
+#include "cpu/pack_cache.h"
 #include "graph/executor.h"
 
 namespace hearth::cpu {
@@ -15,11 +14,10 @@ namespace hearth::cpu {
 struct CpuOptions {
   int threads = 1;
   Isa isa = best_isa();
-  // Repacked weights are kept here and mapped on the next load, when a directory and the identity of the file they
-  // come from are given. A cache that does not fit is rebuilt; one that cannot be written is done without.
-  std::filesystem::path pack_cache_dir;
-  std::string pack_cache_key;  // content identity, e.g. "<sha256>" or "<size>-<mtime>-<inode>"
-  bool poison = false;         // tests: every run starts with NaN in all memory that it may only write first
+  // Repacked weights are kept here and mapped on the next load, when a folder is named. A cache that does not fit is
+  // rebuilt; one that cannot be written is done without.
+  PackCacheOptions pack_cache;
+  bool poison = false;  // tests: every run starts with NaN in all memory that it may only write first
 };
 
 // Throws Error{invalid_argument} for threads < 1 or an instruction set that this CPU lacks.

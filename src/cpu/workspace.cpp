@@ -16,8 +16,10 @@ constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * t
 
 void Buffer::Free::operator()(std::byte* p) const { std::free(p); }
 
+int64_t Buffer::taken(int64_t bytes) { return round_up(std::max<int64_t>(bytes, 64), 64); }
+
 void Buffer::reserve(int64_t bytes, const char* what) {
-  const int64_t wanted = round_up(std::max<int64_t>(bytes, 64), 64);
+  const int64_t wanted = taken(bytes);
   if (wanted <= bytes_) return;
   data_.reset();
   bytes_ = 0;
@@ -58,27 +60,50 @@ AttentionScratch MemberSpace::attention_for(int64_t Dh, int64_t rows) const {
   return s;
 }
 
-void Workspace::fit(const CpuPlan& plan, Isa isa) {
+void WorkspaceNeed::include(const CpuPlan& plan, Isa isa) {
+  const auto grow = [](int64_t& bytes, int64_t wanted) { bytes = std::max(bytes, wanted); };
   const int64_t K = round_up(std::max<int64_t>(plan.K_max(), 32), 32);
   const int64_t row =
       std::max(act_row_bytes(plan.core(), K, isa), act_row_bytes(plan.core(graph::Rows::gathered), K, isa));
-  shared.reserve(4 * std::max(plan.few().shared_floats, plan.many().shared_floats), "the arena");
-  slot_bytes = std::max(slot_bytes, round_up(row * plan.many().rows_max, 64));
-  activations.reserve(slot_bytes * kActSlots, "activations");
-  int64_t partial = 0, attention = 0;
+  grow(shared, 4 * std::max(plan.few().shared_floats, plan.many().shared_floats));
+  grow(slot, round_up(row * plan.many().rows_max, 64));
   for (const AttentionSchedule& schedule : plan.schedules()) {
-    partial = std::max(partial, schedule.slots_max() * schedule.slot_floats());
-    attention = std::max(attention, attention_scratch_bytes(schedule.shape().Dh, attention_rows_max(schedule.shape())));
+    grow(partials, 4 * schedule.slots_max() * schedule.slot_floats());
+    grow(member.attention, attention_scratch_bytes(schedule.shape().Dh, attention_rows_max(schedule.shape())));
   }
-  partials.reserve(4 * partial, "attention partials");
+  grow(member.own, 4 * plan.few().own_floats);
+  grow(member.slot, round_up(row * plan.few().rows_max, 64));
+  grow(member.linear, linear_scratch_bytes(plan.many().rows_max, K));
+  grow(member.temp, 4 * plan.temp_floats());
+}
+
+int64_t WorkspaceNeed::bytes(int64_t members) const {
+  const auto taken = [](int64_t bytes) { return Buffer::taken(bytes); };
+  return taken(shared) + taken(slot * kActSlots) + taken(partials) +
+         members * (taken(member.own) + taken(member.slot * kActSlots) + taken(member.linear) + taken(member.temp) +
+                    taken(member.attention));
+}
+
+void Workspace::fit(const WorkspaceNeed& need) {
+  shared.reserve(need.shared, "the arena");
+  slot_bytes = need.slot;
+  activations.reserve(slot_bytes * kActSlots, "activations");
+  partials.reserve(need.partials, "attention partials");
   for (MemberSpace& m : members) {
-    m.own.reserve(4 * plan.few().own_floats, "a thread's values");
-    m.slot_bytes = std::max(m.slot_bytes, round_up(row * plan.few().rows_max, 64));
+    m.own.reserve(need.member.own, "a thread's values");
+    m.slot_bytes = need.member.slot;
     m.activations.reserve(m.slot_bytes * kActSlots, "a thread's activations");
-    m.linear.reserve(linear_scratch_bytes(plan.many().rows_max, K), "scratch of matrix products");
-    m.temp.reserve(4 * plan.temp_floats(), "scratch");
-    m.attention.reserve(attention, "scratch of attention");
+    m.linear.reserve(need.member.linear, "scratch of matrix products");
+    m.temp.reserve(need.member.temp, "scratch");
+    m.attention.reserve(need.member.attention, "scratch of attention");
   }
+}
+
+int64_t Workspace::bytes() const {
+  int64_t sum = shared.bytes() + activations.bytes() + partials.bytes();
+  for (const MemberSpace& m : members)
+    sum += m.own.bytes() + m.activations.bytes() + m.linear.bytes() + m.temp.bytes() + m.attention.bytes();
+  return sum;
 }
 
 void Workspace::poison() const {

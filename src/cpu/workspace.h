@@ -13,6 +13,7 @@ namespace hearth::cpu {
 class Buffer {
  public:
   void reserve(int64_t bytes, const char* what);
+  static int64_t taken(int64_t bytes);  // what a reserved buffer holds for so many bytes
   int64_t bytes() const { return bytes_; }
   float* floats() const { return reinterpret_cast<float*>(data_.get()); }
   std::byte* data() const { return data_.get(); }
@@ -42,12 +43,24 @@ struct MemberSpace {
 int64_t attention_scratch_bytes(int64_t Dh, int64_t rows);
 int64_t attention_rows_max(const AttentionShape& shape);
 
+// Bytes of a workspace that serves every plan that was included.
+struct WorkspaceNeed {
+  int64_t shared = 0, partials = 0, slot = 0;  // slot: activations of one value
+  struct Member {
+    int64_t own = 0, linear = 0, temp = 0, attention = 0, slot = 0;
+  } member;
+
+  void include(const CpuPlan& plan, Isa isa);
+  int64_t bytes(int64_t members) const;
+};
+
 struct Workspace {
   Buffer shared, activations, partials;
   int64_t slot_bytes = 0;  // activations
   std::vector<MemberSpace> members;
 
-  void fit(const CpuPlan& plan, Isa isa);  // room for the plan's runs too
+  void fit(const WorkspaceNeed& need);
+  int64_t bytes() const;
   void poison() const;
 };
 

@@ -1,8 +1,11 @@
 #include "decode/engine.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "decode/memory.h"
 #include "graph/op_info.h"
 #include "model/forward.h"
@@ -11,6 +14,21 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
+namespace {
+
+class Stopwatch {
+ public:
+  double lap_ms() {
+    const auto before = std::exchange(at_, std::chrono::steady_clock::now());
+    return std::chrono::duration<double, std::milli>(at_ - before).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point at_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
 Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
                const std::function<void(int64_t, int64_t)>& progress)
     : model_(std::move(model)), executor_(std::move(executor)), options_(options) {
@@ -18,9 +36,11 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   if (std::find(device.numerics.begin(), device.numerics.end(), options_.numerics) == device.numerics.end())
     fail(ErrorKind::invalid_argument, "numerics {} is not offered by the executor {}", name_of(options_.numerics),
          device.name);
-  graph::Program program = model::forward(spec(), forward_options(*model_, options_));
+  Stopwatch watch;
+  const MemoryPlan memory(*model_, *executor_, options_);
+  graph::Program program = memory.program();
   const int64_t budget = options_.memory_budget > 0 ? options_.memory_budget : default_memory_budget();
-  const int64_t fits = largest_context(*model_, options_, budget);
+  const int64_t fits = memory.largest(budget);
   context_ = options_.context > 0 ? options_.context : fits;
   if (context_ > spec().context)
     fail(ErrorKind::out_of_memory, "{}: a context of {} positions was asked for, the model was trained for {}",
@@ -30,19 +50,16 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
          "{}: a context of {} positions needs {} MB, the memory budget is {} MB ({} positions fit); lower --context or "
          "raise --memory-budget",
          spec().file, std::max(context_, kPagePositions),
-         memory_need(*model_, options_, std::max(context_, kPagePositions)).total() / 1'000'000, budget / 1'000'000,
-         fits);
+         memory.at(std::max(context_, kPagePositions)).total() / 1'000'000, budget / 1'000'000, fits);
+  need_ = memory.at(context_);
+  times_.admission = watch.lap_ms();
 
   load_weights(program, progress);
-  graph::Limits limits{.rows_max = std::max(options_.prefill_chunk, options_.sequences_max),
-                       .sequences_max = options_.sequences_max,
-                       .positions_max = context_,
-                       .gathered_max = options_.gathered_max,
-                       .numerics = options_.numerics};
-  prefill_ = executor_->prepare(program, limits);
-  limits.rows_max = options_.sequences_max;
-  limits.gathered_max = std::min(options_.gathered_max, options_.sequences_max);
-  decode_ = executor_->prepare(program, limits);
+  times_.weights = watch.lap_ms();
+  const auto [prefill, decode] = plan_limits(options_, context_);
+  prefill_ = executor_->prepare(program, prefill);
+  decode_ = executor_->prepare(program, decode);
+  times_.plans = watch.lap_ms();
 
   std::vector<int64_t> pages;
   for (const graph::KvGroup& group : program.kv_groups)
@@ -55,22 +72,25 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
 }
 
 void Engine::load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress) {
-  const graph::ValueId table = program.ops.front().in.front();  // embed comes first
+  const std::vector<graph::LayoutHint> hints = layout_hints(program);
   int64_t total = 0, done = 0;
   for (const graph::ValueId id : program.weights) total += 4 * program.value(id).rows_fixed * program.value(id).cols;
-  for (const graph::ValueId id : program.weights) {
-    graph::ValueInfo& value = program.values[static_cast<size_t>(id)];
+  for (size_t i = 0; i < hints.size(); ++i) {
+    graph::ValueInfo& value = program.values[static_cast<size_t>(program.weights[i])];
     const PackedTensor tensor = model_->weights().get(value);
     value.bytes = static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
-    const bool is_table = id == table;
-    const graph::LayoutHint hint = is_table && !spec().tied ? graph::LayoutHint::gather
-                                   : is_table               ? graph::LayoutHint::matmul_and_gather
-                                   : value.rows_fixed == 1  ? graph::LayoutHint::vector
-                                                            : graph::LayoutHint::matmul;
-    weights_.push_back(executor_->load(tensor, hint, value.name));
-    if (hint != graph::LayoutHint::gather) model_->weights().release(tensor);
+    weights_.push_back(executor_->load(tensor, hints[i], value.name));
+    if (hints[i] != graph::LayoutHint::gather) model_->weights().release(tensor);
     done += 4 * value.rows_fixed * value.cols;
     if (progress) progress(done, total);
+  }
+  if (const auto bad = executor_->bad_weights(); !bad.empty()) {
+    int64_t count = 0;
+    for (const graph::BadWeight& weight : bad) count += weight.count;
+    log::warn("decode",
+              "{}: {} scales or values in {} of {} weights are NaN or infinite, first in {}; hearth doctor --deep "
+              "lists them",
+              spec().file, count, bad.size(), hints.size(), bad.front().name);
   }
 }
 

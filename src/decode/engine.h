@@ -1,5 +1,6 @@
 // One loaded model on one executor: ragged steps over any number of sequences. Knows ids and tensors, no text.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,14 +28,28 @@ struct EngineOptions {
 
 // What the model needs, known before anything is loaded (DESIGN 8).
 struct MemoryNeed {
-  int64_t weights = 0, kv = 0, logits = 0, arena = 0;
+  int64_t weights = 0;  // after repack
+  int64_t kv = 0;       // pages of every sequence
+  int64_t logits = 0;
+  int64_t arena = 0;            // working memory of both plans: values between ops, scratch of threads
+  int64_t loading = 0;          // beside the weights, while the largest ones are repacked; gone afterwards
+  int64_t process = 0;          // the program itself and the tokenizer
   int64_t kv_per_position = 0;  // bytes; window groups count once they are full as nothing
-  int64_t total() const { return weights + kv + logits + arena; }
+  int64_t total() const { return process + weights + std::max(loading, kv + logits + arena); }
 };
-MemoryNeed memory_need(const model::Model& model, const EngineOptions& options, int64_t context);
+MemoryNeed memory_need(const model::Model& model, const graph::Executor& executor, const EngineOptions& options,
+                       int64_t context);
 int64_t default_memory_budget();  // 0.75 of RAM or of the cgroup limit
 // The largest context, up to the trained one, that fits the budget; 0 when not even one page does.
-int64_t largest_context(const model::Model& model, const EngineOptions& options, int64_t budget);
+int64_t largest_context(const model::Model& model, const graph::Executor& executor, const EngineOptions& options,
+                        int64_t budget);
+
+// Where the time of a load went, in ms.
+struct EngineTimes {
+  double admission = 0;  // the forward written, memory predicted
+  double weights = 0;    // read and checked, or repacked
+  double plans = 0;      // compiled, their memory taken; a repack is written to disk here
+};
 
 // Work of one sequence in a step: the ids to evaluate behind what is cached; logits of the last `outputs` of them.
 struct StepInput {
@@ -60,6 +75,8 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   int64_t context() const { return context_; }  // positions that fit
   int64_t kv_bytes() const { return kv_->bytes(); }
+  const MemoryNeed& need() const { return need_; }  // as predicted before the load
+  const EngineTimes& times() const { return times_; }
 
   // Evaluates all inputs in one step and returns their logits, [sum of outputs, V], in the order of the inputs; valid
   // until the next step. The sum of ids is at most prefill_chunk (or sequences_max), the sum of outputs at most
@@ -77,6 +94,8 @@ class Engine {
   std::unique_ptr<graph::Executor> executor_;
   EngineOptions options_;
   int64_t context_ = 0;
+  MemoryNeed need_;
+  EngineTimes times_;
   std::vector<graph::WeightHandle> weights_;
   std::unique_ptr<graph::Plan> prefill_, decode_;
   std::unique_ptr<graph::KvStorage> kv_;

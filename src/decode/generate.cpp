@@ -21,6 +21,18 @@ int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return static_cast<int64_t>(i);
 }
 
+// Logits that are no numbers are the fault of the model's file.
+Sampled draw(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
+             uint64_t step) {
+  try {
+    return sampler.sample(logits, history, step);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt_file) throw;
+    fail(ErrorKind::corrupt_file, "{}: {}; hearth doctor --deep shows the weights that are to blame",
+         engine.spec().file, error.what());
+  }
+}
+
 bool contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -92,7 +104,7 @@ Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> 
       result.finish = FinishReason::cancelled;
       break;
     }
-    const Sampled token = sampler.sample(logits, history, static_cast<uint64_t>(i));
+    const Sampled token = draw(sampler, engine, logits, history, static_cast<uint64_t>(i));
     if (contains(options.end_ids, token.id)) {
       result.finish = FinishReason::stop;
       break;
@@ -114,23 +126,31 @@ Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> 
   return result;
 }
 
+Evaluation::Evaluation(Engine& engine, int64_t length) : engine_(engine), sequence_(engine.cache().make()) {
+  if (length > engine.context())
+    fail(ErrorKind::out_of_memory, "{} ids do not fit the context of {}", length, engine.context());
+}
+
+Evaluation::~Evaluation() { engine_.cache().free(sequence_); }
+
+int64_t Evaluation::rows_max() const {
+  return std::min(engine_.options().prefill_chunk, engine_.options().gathered_max);
+}
+
+std::span<const float> Evaluation::next(std::span<const int32_t> ids) {
+  const StepInput input{&sequence_, ids, static_cast<int64_t>(ids.size())};
+  return engine_.step({&input, 1});
+}
+
 void evaluate(Engine& engine, std::span<const int32_t> ids,
               const std::function<void(int64_t, std::span<const float>)>& each) {
   if (ids.empty()) fail(ErrorKind::invalid_argument, "there are no ids to evaluate");
-  if (static_cast<int64_t>(ids.size()) > engine.context())
-    fail(ErrorKind::out_of_memory, "{} ids do not fit the context of {}", ids.size(), engine.context());
-  struct Held {  // gives the pages back on every way out
-    KvCache& cache;
-    Sequence sequence;
-    ~Held() { cache.free(sequence); }
-  } held{engine.cache(), engine.cache().make()};
-  const int64_t V = engine.spec().V;
-  const int64_t chunk = std::min(engine.options().prefill_chunk, engine.options().gathered_max);
-  for (int64_t at = 0; at < static_cast<int64_t>(ids.size()); at += chunk) {
-    const int64_t n = std::min(chunk, static_cast<int64_t>(ids.size()) - at);
-    const StepInput input{&held.sequence, ids.subspan(static_cast<size_t>(at), static_cast<size_t>(n)), n};
-    const std::span<float> logits = engine.step({&input, 1});
-    for (int64_t i = 0; i < n; ++i) each(at + i, logits.subspan(static_cast<size_t>(i * V), static_cast<size_t>(V)));
+  Evaluation evaluation(engine, static_cast<int64_t>(ids.size()));
+  const auto chunk = static_cast<size_t>(evaluation.rows_max()), V = static_cast<size_t>(engine.spec().V);
+  for (size_t at = 0; at < ids.size(); at += chunk) {
+    const size_t n = std::min(chunk, ids.size() - at);
+    const std::span<const float> logits = evaluation.next(ids.subspan(at, n));
+    for (size_t i = 0; i < n; ++i) each(static_cast<int64_t>(at + i), logits.subspan(i * V, V));
   }
 }
 

@@ -46,7 +46,25 @@ struct Generated {
 Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> prompt, const GenerateOptions& options,
                    const std::function<bool(int32_t)>& on_token);
 
-// Teacher-forced logits: each(row, logits [V]) for every position of ids, in order, from an empty sequence.
+// Teacher-forced logits of a text, some rows at a time, from an empty sequence. The engine must outlive it.
+class Evaluation {
+ public:
+  // Throws Error{out_of_memory} when `length` ids do not fit the context.
+  Evaluation(Engine& engine, int64_t length);
+  ~Evaluation();
+  Evaluation(const Evaluation&) = delete;
+  Evaluation& operator=(const Evaluation&) = delete;
+
+  int64_t rows_max() const;  // ids of a call of next()
+  // Logits [ids, V] behind each of the next ids; valid until the engine's next step. As Engine::step throws.
+  std::span<const float> next(std::span<const int32_t> ids);
+
+ private:
+  Engine& engine_;
+  Sequence sequence_;
+};
+
+// The same for all of ids: each(row, logits [V]) for every position, in order.
 void evaluate(Engine& engine, std::span<const int32_t> ids,
               const std::function<void(int64_t row, std::span<const float> logits)>& each);
 

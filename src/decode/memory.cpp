@@ -10,6 +10,12 @@
 #include "graph/passes.h"
 
 namespace hearth::decode {
+namespace {
+
+// What a process has beside the model: code, libraries, stacks, the program and its plans; and its tokenizer, a piece.
+constexpr int64_t kProcessBytes = 28'000'000, kPieceBytes = 220;
+
+}  // namespace
 
 model::ForwardOptions forward_options(const model::Model& model, const EngineOptions& options) {
   model::ForwardOptions forward;
@@ -30,51 +36,112 @@ int64_t default_memory_budget() {
   return bytes / 4 * 3;
 }
 
-namespace {
-
-MemoryNeed need_without_kv(const model::Model& model, const EngineOptions& options, const graph::Program& program) {
-  MemoryNeed need;
-  for (const auto& [name, tensor] : model.tensors())
-    need.weights += static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
-  need.logits = 4 * options.gathered_max * model.spec().V;
-  graph::Limits limits{.rows_max = std::max(options.prefill_chunk, options.sequences_max),
-                       .sequences_max = options.sequences_max,
-                       .gathered_max = options.gathered_max};
-  need.arena = graph::plan_memory(program, limits).bytes;
-  for (const graph::KvGroup& group : program.kv_groups)
-    if (group.window == 0) need.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
-  return need;
+std::array<graph::Limits, 2> plan_limits(const EngineOptions& options, int64_t context) {
+  const graph::Limits prefill{.rows_max = std::max(options.prefill_chunk, options.sequences_max),
+                              .sequences_max = options.sequences_max,
+                              .positions_max = context,
+                              .gathered_max = options.gathered_max,
+                              .numerics = options.numerics};
+  graph::Limits decode = prefill;
+  decode.rows_max = options.sequences_max;
+  decode.gathered_max = std::min(options.gathered_max, options.sequences_max);
+  return {prefill, decode};
 }
 
-int64_t kv_bytes(const EngineOptions& options, const graph::Program& program, int64_t context) {
-  int64_t sum = 0;
-  for (const graph::KvGroup& group : program.kv_groups)
-    sum += options.sequences_max * pages_needed(group, context, options.prefill_chunk) * graph::kv_page_bytes(group);
-  return sum;
+std::vector<graph::LayoutHint> layout_hints(const graph::Program& program) {
+  struct Use {
+    bool table = false, matrix = false;
+  };
+  std::vector<Use> uses(program.values.size());
+  for (const graph::Op& op : program.ops) {
+    if (op.kind == graph::OpKind::embed) uses[static_cast<size_t>(op.in[0])].table = true;
+    if (op.kind == graph::OpKind::linear) uses[static_cast<size_t>(op.in[1])].matrix = true;
+  }
+  std::vector<graph::LayoutHint> hints;
+  for (const graph::ValueId id : program.weights) {
+    const Use use = uses[static_cast<size_t>(id)];
+    hints.push_back(use.table && use.matrix ? graph::LayoutHint::matmul_and_gather
+                    : use.table             ? graph::LayoutHint::gather
+                    : use.matrix            ? graph::LayoutHint::matmul
+                                            : graph::LayoutHint::vector);
+  }
+  return hints;
+}
+
+namespace {
+
+int64_t bytes_of(const PackedTensor& tensor) {
+  return static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
 }
 
 }  // namespace
 
-MemoryNeed memory_need(const model::Model& model, const EngineOptions& options, int64_t context) {
-  const graph::Program program = model::forward(model.spec(), forward_options(model, options));
-  MemoryNeed need = need_without_kv(model, options, program);
-  need.kv = kv_bytes(options, program, context);
+int64_t streamed_bytes(const model::Model& model, const graph::Program& program) {
+  const std::vector<graph::LayoutHint> hints = layout_hints(program);
+  int64_t sum = 0;
+  for (size_t i = 0; i < hints.size(); ++i)
+    if (hints[i] != graph::LayoutHint::gather)
+      sum += bytes_of(model.weights().stored(program.value(program.weights[i])));
+  return sum;
+}
+
+MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options)
+    : model_(model),
+      executor_(executor),
+      options_(options),
+      program_(model::forward(model.spec(), forward_options(model, options))) {
+  const std::vector<graph::LayoutHint> hints = layout_hints(program_);
+  int64_t loading = 0;
+  for (size_t i = 0; i < hints.size(); ++i) {
+    const PackedTensor w = model.weights().stored(program_.value(program_.weights[i]));
+    fixed_.weights += executor.weight_need({w.format, w.N, w.K, bytes_of(w)}, hints[i]);
+    loading = std::max(loading, fixed_.weights + bytes_of(w));
+  }
+  fixed_.loading = loading - fixed_.weights;
+  fixed_.logits = 4 * options.gathered_max * model.spec().V;
+  fixed_.process = kProcessBytes + kPieceBytes * model.spec().V;
+  for (const graph::KvGroup& group : program_.kv_groups)
+    if (group.window == 0) fixed_.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
+}
+
+int64_t MemoryPlan::kv_bytes(int64_t context) const {
+  int64_t sum = 0;
+  for (const graph::KvGroup& group : program_.kv_groups)
+    sum += options_.sequences_max * pages_needed(group, context, options_.prefill_chunk) * graph::kv_page_bytes(group);
+  return sum;
+}
+
+MemoryNeed MemoryPlan::at(int64_t context) const {
+  MemoryNeed need = fixed_;
+  need.kv = kv_bytes(context);
+  need.arena = executor_.working_need(program_, plan_limits(options_, context));
   return need;
 }
 
-int64_t largest_context(const model::Model& model, const EngineOptions& options, int64_t budget) {
-  const graph::Program program = model::forward(model.spec(), forward_options(model, options));
-  const int64_t fixed = need_without_kv(model, options, program).total();
-  const int64_t trained = model.spec().context;
+int64_t MemoryPlan::largest(int64_t budget) const {
+  const int64_t trained = model_.spec().context;
   const auto positions = [&](int64_t pages) { return std::min(trained, pages * graph::kPagePositions); };
+  MemoryNeed need = at(trained);  // the arena grows with the context, by little: shorter ones are given as much
+  if (need.total() <= budget) return trained;
   int64_t low = 0;  // in pages; `high` is not tried
-  int64_t high = (trained + graph::kPagePositions - 1) / graph::kPagePositions + 1;
+  int64_t high = (trained + graph::kPagePositions - 1) / graph::kPagePositions;
   while (low + 1 < high) {
     const int64_t middle = (low + high) / 2;
-    if (fixed + kv_bytes(options, program, positions(middle)) <= budget) low = middle;
+    need.kv = kv_bytes(positions(middle));
+    if (need.total() <= budget) low = middle;
     else high = middle;
   }
   return positions(low);
+}
+
+MemoryNeed memory_need(const model::Model& model, const graph::Executor& executor, const EngineOptions& options,
+                       int64_t context) {
+  return MemoryPlan(model, executor, options).at(context);
+}
+
+int64_t largest_context(const model::Model& model, const graph::Executor& executor, const EngineOptions& options,
+                        int64_t budget) {
+  return MemoryPlan(model, executor, options).largest(budget);
 }
 
 }  // namespace hearth::decode

@@ -1,5 +1,9 @@
-// Sizes of a model in memory before it is loaded.
+// Sizes of a model in memory before it is loaded (DESIGN 8).
 #pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "decode/engine.h"
 #include "model/forward.h"
 
@@ -7,5 +11,35 @@ namespace hearth::decode {
 
 // What the forward is written with. Throws Error{invalid_argument} for a quantized cache whose groups do not fit Dh.
 model::ForwardOptions forward_options(const model::Model& model, const EngineOptions& options);
+
+// Of the two plans, prefill and decode.
+std::array<graph::Limits, 2> plan_limits(const EngineOptions& options, int64_t context);
+
+// The same figures for several contexts: the forward is written once.
+class MemoryPlan {
+ public:
+  // Looks at every weight's extents, and loads none. The three must outlive the plan.
+  MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options);
+
+  const graph::Program& program() const { return program_; }
+  MemoryNeed at(int64_t context) const;
+  // The largest context, up to the trained one, that fits the budget; 0 when not even one page does.
+  int64_t largest(int64_t budget) const;
+
+ private:
+  int64_t kv_bytes(int64_t context) const;
+
+  const model::Model& model_;
+  const graph::Executor& executor_;
+  const EngineOptions& options_;
+  graph::Program program_;
+  MemoryNeed fixed_;  // without arena and KV
+};
+
+// How each of Program::weights is laid out: by the ops that read it.
+std::vector<graph::LayoutHint> layout_hints(const graph::Program& program);
+
+// Bytes of weights, as stored, that one decoded token reads: all but a table of which only rows are taken.
+int64_t streamed_bytes(const model::Model& model, const graph::Program& program);
 
 }  // namespace hearth::decode

@@ -76,7 +76,13 @@ double log_sum_below(std::span<const float> z, float top) {
   return std::log(total);
 }
 
-constexpr const char* kNothing = "no token can be drawn: the logits hold no finite value, or an infinite one";
+// Nothing can be drawn. Minus infinity alone comes from biases; NaN and infinity come out of the model.
+[[noreturn]] void nothing_to_draw(std::span<const float> logits) {
+  const auto broken = [](float z) { return std::isnan(z) || z == std::numeric_limits<float>::infinity(); };
+  if (const auto bad = std::count_if(logits.begin(), logits.end(), broken); bad > 0)
+    fail(ErrorKind::corrupt_file, "{} of {} logits are NaN or infinite, so no token can be drawn", bad, logits.size());
+  fail(ErrorKind::invalid_argument, "no token can be drawn: the biases leave none");
+}
 
 }  // namespace
 
@@ -236,10 +242,10 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   if (!options_.hlg && options_.temperature == 0) {
     const int32_t best = argmax(logits);
     const float z = logits[static_cast<size_t>(best)];
-    if (!std::isfinite(z)) fail(ErrorKind::invalid_argument, "{}", kNothing);
+    if (!std::isfinite(z)) nothing_to_draw(logits);
     return {best, static_cast<float>(-log_sum_below(logits, z))};
   }
-  if (!log_softmax(logits)) fail(ErrorKind::invalid_argument, "{}", kNothing);
+  if (!log_softmax(logits)) nothing_to_draw(logits);
   const auto top = [&] { return double{logits[static_cast<size_t>(argmax(logits))]}; };
   int32_t id;
   if (options_.hlg) {

@@ -42,7 +42,8 @@ class Sampler {
   // logits [V] are overwritten: with log-probabilities, -inf outside the sets; greedy (temperature 0) leaves them as
   // penalties and biases made them, and reports its log-probability from fp32 terms. history: prompt and answer so far.
   // step: index of the token to draw, counts the answer's tokens; the draw is a pure function of (seed, step, logits).
-  // Throws Error{invalid_argument} when no finite logit is left or one is +inf.
+  // Throws Error{corrupt_file} where NaN and infinite logits leave nothing to draw, Error{invalid_argument} where
+  // biases do.
   Sampled sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step);
 
   const SamplerOptions& options() const { return options_; }

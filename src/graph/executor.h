@@ -55,6 +55,12 @@ struct OpTime {
   double seconds = 0;
 };
 
+// A loaded weight with scales, biases or plain values that are NaN or infinite, and how many.
+struct BadWeight {
+  std::string name;
+  int64_t count = 0;
+};
+
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -66,8 +72,20 @@ class Executor {
   virtual void run(Plan& plan, const Bindings& bindings) = 0;  // enqueues; allocates nothing
   virtual void wait() = 0;                                     // results are in place; throws device_lost
   virtual DeviceInfo info() const = 0;
-  virtual int64_t weight_bytes() const = 0;  // memory of the loaded weights, after repack
-  virtual void set_timing(bool on) = 0;      // collect OpTime; off by default
+  virtual int64_t weight_bytes() const = 0;                    // memory of the loaded weights, after repack
+  virtual int64_t working_bytes() const = 0;                   // of the prepared plans: arenas, scratch of threads
+  virtual std::span<const BadWeight> bad_weights() const = 0;  // of all that were loaded, in their order
+
+  // What weight_bytes() will grow by when such a weight is loaded (`stored`: its bytes in the file), and what
+  // working_bytes() will be once the program was prepared with each of these limits. Nothing is taken.
+  struct WeightExtent {
+    PackedFormat format;
+    int64_t N = 0, K = 0, stored = 0;
+  };
+  virtual int64_t weight_need(const WeightExtent& weight, LayoutHint hint) const = 0;
+  virtual int64_t working_need(const Program& program, std::span<const Limits> limits) const = 0;
+
+  virtual void set_timing(bool on) = 0;  // collect OpTime; off by default
   virtual std::span<const OpTime> timing() const = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "graph/executor.h"
 #include "graph/op_info.h"
+#include "graph/passes.h"
 
 namespace hearth::graph {
 namespace {
@@ -23,6 +24,12 @@ class ReferencePlan final : public Plan {
   const Program& program() const override { return program_; }
   int64_t arena_bytes() const override { return 0; }
 
+  // Op i is the last that reads the value, and the value is nobody else's.
+  bool releases(size_t i, ValueId id) const {
+    return id != kNone && last_use_[static_cast<size_t>(id)] == static_cast<int32_t>(i) &&
+           program_.value(id).role == Role::temp;
+  }
+
   Program program_;
   std::vector<int32_t> last_use_;
 };
@@ -31,7 +38,8 @@ class ReferenceExecutor final : public Executor {
  public:
   explicit ReferenceExecutor(int threads) : threads_(threads) {}
 
-  WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view) override {
+  WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view name) override {
+    if (const int64_t bad = count_nonfinite(w); bad > 0) bad_.push_back({std::string(name), bad});
     Weight weight;
     const size_t bytes = w.data.size() + w.scales.size() + w.biases.size();
     weight.storage.resize(bytes);  // views only live during the call
@@ -52,11 +60,12 @@ class ReferenceExecutor final : public Executor {
                    std::span(weight.vector).subspan(static_cast<size_t>(n * w.K), static_cast<size_t>(w.K)));
     }
     weights_.push_back(std::make_unique<Weight>(std::move(weight)));
-    bytes_ += static_cast<int64_t>(bytes);
+    bytes_ += weight_need({w.format, w.N, w.K, static_cast<int64_t>(bytes)}, hint);
     return {static_cast<int32_t>(weights_.size()) - 1};
   }
 
-  std::unique_ptr<Plan> prepare(const Program& program, const Limits&) override {
+  std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) override {
+    working_ = std::max(working_, working_need(program, {&limits, 1}));
     return std::make_unique<ReferencePlan>(program);
   }
 
@@ -95,9 +104,7 @@ class ReferenceExecutor final : public Executor {
         times_.push_back(
             {static_cast<int32_t>(i), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
       for (const ValueId id : op.in)
-        if (id != kNone && plan.last_use_[static_cast<size_t>(id)] == static_cast<int32_t>(i) &&
-            program.value(id).role == Role::temp)
-          values[static_cast<size_t>(id)].data = {};
+        if (plan.releases(i, id)) values[static_cast<size_t>(id)].data = {};
     }
     for (size_t i = 0; i < program.results.size(); ++i) {
       const RefValue& value = values[static_cast<size_t>(program.results[i])];
@@ -113,6 +120,32 @@ class ReferenceExecutor final : public Executor {
     return {fmt::format("reference, {} threads", threads_), free, {Numerics::parity, Numerics::deterministic}};
   }
   int64_t weight_bytes() const override { return bytes_; }
+  int64_t working_bytes() const override { return working_; }
+  std::span<const BadWeight> bad_weights() const override { return bad_; }
+
+  int64_t weight_need(const WeightExtent& weight, LayoutHint hint) const override {
+    return weight.stored + (hint == LayoutHint::vector ? 4 * weight.N * weight.K : 0);
+  }
+
+  // The most that values hold at once, each from the op that makes it to the last that reads it.
+  int64_t working_need(const Program& program, std::span<const Limits> limits) const override {
+    const ReferencePlan plan(program);
+    int64_t most = 0;
+    for (const Limits& limit : limits) {
+      const auto bytes_of = [&](ValueId id) {
+        return 4 * rows_max(program.value(id).rows, limit) * program.value(id).cols;
+      };
+      int64_t held = 0;
+      for (size_t i = 0; i < program.ops.size(); ++i) {
+        for (const ValueId id : program.ops[i].out) held += bytes_of(id);
+        most = std::max(most, held);
+        const auto& in = program.ops[i].in;
+        for (auto id = in.begin(); id != in.end(); ++id)
+          if (plan.releases(i, *id) && std::find(in.begin(), id, *id) == id) held -= bytes_of(*id);
+      }
+    }
+    return most;
+  }
   void set_timing(bool on) override { timing_ = on; }
   std::span<const OpTime> timing() const override { return times_; }
 
@@ -126,7 +159,8 @@ class ReferenceExecutor final : public Executor {
   };
   int threads_;
   std::vector<std::unique_ptr<Weight>> weights_;
-  int64_t bytes_ = 0;
+  int64_t bytes_ = 0, working_ = 0;
+  std::vector<BadWeight> bad_;
   bool timing_ = false;
   std::vector<OpTime> times_;
 };

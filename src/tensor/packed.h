@@ -60,9 +60,10 @@ struct PackedTensor {
 // an affine format outside the list above. Everything below trusts a tensor that passed.
 void validate(const PackedTensor& w, std::string_view name);
 
-// Group scales and biases that are NaN or infinite (block formats: the f16 factors of a block). 0 for plain rows and
-// for mxfp4, whose exponents have no such value here. Reads the scales alone.
-int64_t count_nonfinite_scales(const PackedTensor& w);
+// Scales and biases of groups that are NaN or infinite (block formats: the f16 factors of a block); of plain rows the
+// values themselves. 0 for mxfp4, whose exponents have no such value here. Reads nothing but those. Rows [begin, end).
+int64_t count_nonfinite(const PackedTensor& w, int64_t begin, int64_t end);
+int64_t count_nonfinite(const PackedTensor& w);
 
 float decode_value(const PackedTensor& w, int64_t n, int64_t k);          // the definition
 void decode_row(const PackedTensor& w, int64_t n, std::span<float> out);  // [K], equal to decode_value() bit for bit

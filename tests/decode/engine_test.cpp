@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "base/log.h"
+#include "decode/generate.h"
 #include "decode/tiny_engine.h"
 #include "support/outcome.h"
 
@@ -92,6 +97,14 @@ class Failing final : public graph::Executor {
   void wait() override { inner_->wait(); }
   graph::DeviceInfo info() const override { return inner_->info(); }
   int64_t weight_bytes() const override { return inner_->weight_bytes(); }
+  int64_t working_bytes() const override { return inner_->working_bytes(); }
+  std::span<const graph::BadWeight> bad_weights() const override { return inner_->bad_weights(); }
+  int64_t weight_need(const WeightExtent& w, graph::LayoutHint hint) const override {
+    return inner_->weight_need(w, hint);
+  }
+  int64_t working_need(const graph::Program& p, std::span<const graph::Limits> l) const override {
+    return inner_->working_need(p, l);
+  }
   void set_timing(bool on) override { inner_->set_timing(on); }
   std::span<const graph::OpTime> timing() const override { return inner_->timing(); }
 
@@ -121,6 +134,38 @@ TEST(Engine, a_step_that_fails_changes_nothing) {
   EXPECT_EQ(step(engine, {{&s, one, 1}}).size(), 258u);
 }
 
+// All bytes of the head are ones: NaN.
+void break_head(const test::TempDir& dir) {
+  const std::filesystem::path path = dir.path() / "model.safetensors";
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path)), head = int64_t{258} * 64 * 4;
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(bytes - head);
+  file << std::string(static_cast<size_t>(head), '\xff');
+}
+
+TEST(Engine, weights_that_are_no_numbers_are_told_at_load_and_blamed_for_an_answer) {
+  const test::TempDir dir;
+  test::write_tiny_model({}, dir);
+  break_head(dir);
+  log::global().configure({.fd = -1});
+  Engine engine(model::Model::open(dir.path()), graph::make_reference_executor(1),
+                {.context = 64, .memory_budget = 1'000'000'000});
+  const std::string file = (dir.path() / "config.json").string();
+  EXPECT_EQ(log::global().recent(1).back().message,
+            file +
+                ": 16512 scales or values in 1 of 21 weights are NaN or infinite, first in lm_head; hearth doctor "
+                "--deep lists them");
+  log::global().configure({});
+  ASSERT_EQ(engine.executor().bad_weights().size(), 1u);
+  EXPECT_EQ(engine.executor().bad_weights()[0].count, 258 * 64);
+  Sequence s = engine.cache().make();
+  const Ids prompt = prompt_ids(5);
+  EXPECT_EQ(test::outcome([&] { generate(engine, s, prompt, {}, [](int32_t) { return true; }); }),
+            "corrupt_file: " + file +
+                ": 258 of 258 logits are NaN or infinite, so no token can be drawn; hearth doctor "
+                "--deep shows the weights that are to blame");
+}
+
 TEST(Engine, when_the_pool_is_dry_the_step_changes_nothing) {
   const auto engine = tiny_engine({}, {.context = 64, .sequences_max = 3, .prefill_chunk = 64, .gathered_max = 3});
   const Ids a = prompt_ids(64, 1), b = prompt_ids(1, 2);
@@ -147,10 +192,11 @@ TEST(Engine, opening_refuses_contexts_that_do_not_fit) {
             "out_of_memory: " + file + ": a context of 513 positions was asked for, the model was trained for 512");
   const EngineOptions options{.context = 512};
   const auto model = model::Model::open(dir.path());
-  const int64_t needed = memory_need(*model, options, 512).total();
-  EXPECT_EQ(largest_context(*model, options, needed), 512);
-  EXPECT_EQ(largest_context(*model, options, needed - 1), 448);
-  EXPECT_EQ(largest_context(*model, options, 1000), 0);
+  const auto executor = graph::make_reference_executor(1);
+  const int64_t needed = memory_need(*model, *executor, options, 512).total();
+  EXPECT_EQ(largest_context(*model, *executor, options, needed), 512);
+  EXPECT_EQ(largest_context(*model, *executor, options, needed - 1), 448);
+  EXPECT_EQ(largest_context(*model, *executor, options, 1000), 0);
   EXPECT_EQ(
       open({.context = 512, .memory_budget = 1000}),
       fmt::format("out_of_memory: {}: a context of 512 positions needs {} MB, the memory budget is 0 MB (0 positions "
@@ -176,9 +222,10 @@ TEST(Engine, short_and_odd_contexts_fit_whole) {
     const test::TempDir dir;
     const auto model = test::open_tiny_model({.context = context}, dir);
     const EngineOptions options;
-    const int64_t needed = memory_need(*model, options, context).total();
-    EXPECT_EQ(largest_context(*model, options, needed), context);
-    EXPECT_EQ(largest_context(*model, options, needed - 1), context <= 64 ? 0 : 64);
+    const auto executor = graph::make_reference_executor(1);
+    const int64_t needed = memory_need(*model, *executor, options, context).total();
+    EXPECT_EQ(largest_context(*model, *executor, options, needed), context);
+    EXPECT_EQ(largest_context(*model, *executor, options, needed - 1), context <= 64 ? 0 : 64);
   }
   EXPECT_EQ(tiny_engine({.context = 40})->context(), 40);
 }
@@ -187,14 +234,16 @@ TEST(MemoryNeed, counts_pages_windows_and_formats) {
   const test::TempDir plain_dir, window_dir;
   const auto plain = test::open_tiny_model({.context = 100000}, plain_dir);
   const auto windowed = test::open_tiny_model({.context = 100000, .window = 128}, window_dir);
+  const auto executor = graph::make_reference_executor(1);
   const EngineOptions options{.sequences_max = 2, .prefill_chunk = 64};
   const int64_t position = 2 * 2 * 64 * 2;  // layers, K and V, Dh, bf16
-  EXPECT_EQ(memory_need(*plain, options, 1000).kv, 2 * 16 * 64 * position);
-  EXPECT_EQ(memory_need(*plain, options, 1000).kv_per_position, position);
-  EXPECT_EQ(memory_need(*windowed, options, 1000).kv, 2 * 5 * 64 * position);
-  EXPECT_EQ(memory_need(*windowed, options, 1000).kv_per_position, 0);
-  EXPECT_EQ(memory_need(*plain, {.kv = graph::KvFormat::q8, .prefill_chunk = 64}, 64).kv, 64 * 2 * 2 * (64 + 4));
-  EXPECT_EQ(memory_need(*plain, {.gathered_max = 7}, 64).logits, 4 * 7 * 258);
+  EXPECT_EQ(memory_need(*plain, *executor, options, 1000).kv, 2 * 16 * 64 * position);
+  EXPECT_EQ(memory_need(*plain, *executor, options, 1000).kv_per_position, position);
+  EXPECT_EQ(memory_need(*windowed, *executor, options, 1000).kv, 2 * 5 * 64 * position);
+  EXPECT_EQ(memory_need(*windowed, *executor, options, 1000).kv_per_position, 0);
+  EXPECT_EQ(memory_need(*plain, *executor, {.kv = graph::KvFormat::q8, .prefill_chunk = 64}, 64).kv,
+            64 * 2 * 2 * (64 + 4));
+  EXPECT_EQ(memory_need(*plain, *executor, {.gathered_max = 7}, 64).logits, 4 * 7 * 258);
 }
 
 }  // namespace

@@ -252,7 +252,9 @@ TEST(Sampler, passes_over_nan_and_minus_infinity) {
     o.temperature = temperature;
     for (const Floats& z : {Floats{-kInf, NAN}, Floats{1, kInf}})
       EXPECT_EQ(test::outcome([&] { greedy(o, z); }),
-                "invalid_argument: no token can be drawn: the logits hold no finite value, or an infinite one");
+                "corrupt_file: 1 of 2 logits are NaN or infinite, so no token can be drawn");
+    EXPECT_EQ(test::outcome([&] { greedy(o, {-kInf, -kInf}); }),
+              "invalid_argument: no token can be drawn: the biases leave none");
   }
 }
 

@@ -160,12 +160,20 @@ TEST(Packed, bad_scales_are_counted) {
       bad_blocks(scale);
       bad_blocks(bias);
     }
-    EXPECT_EQ(count_nonfinite_scales(random.w), bad) << name_of(format);
+    EXPECT_EQ(count_nonfinite(random.w), bad) << name_of(format);
+    EXPECT_EQ(count_nonfinite(random.w, 0, 17) + count_nonfinite(random.w, 17, random.w.N), bad) << name_of(format);
     if (format.codec == Codec::affine) {
       EXPECT_GT(bad, 0) << name_of(format);
     }
   }
-  EXPECT_EQ(count_nonfinite_scales(Random({.codec = Codec::f16}, 4, 9, 1).w), 0);
+  for (const Codec codec : {Codec::f32, Codec::f16, Codec::bf16}) {  // of plain rows the values
+    const Random random({.codec = codec}, 40, 300, 1);
+    int64_t bad = 0;
+    for (int64_t n = 0; n < random.w.N; ++n)
+      for (int64_t k = 0; k < random.w.K; ++k) bad += !std::isfinite(decode_value(random.w, n, k));
+    EXPECT_GT(bad, 0);
+    EXPECT_EQ(count_nonfinite(random.w), bad) << name_of(random.w.format);
+  }
 }
 
 TEST(Packed, names_and_widths) {

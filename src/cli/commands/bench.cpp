@@ -83,7 +83,8 @@ int run(Context& context) {
     d["streamed_bytes_per_token"] = r.streamed_bytes;
     d["decode_gbps"] = gbps;
     d["prefill_gops"] = gops;
-    d["load_ms"] = loaded.load_ms;
+    d["load_ms"] = loaded.times.total;
+    d["load"] = times_json(loaded.times);
     d["peak_rss_bytes"] = peak_rss_bytes();
     context.print_json(std::move(d));
     return 0;
@@ -97,7 +98,7 @@ int run(Context& context) {
   if (options.tokens > 0)
     context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights)\n", options.tokens,
                   r.decode.median, spread(r.decode), gbps);
-  context.print("  load {:.0f} ms, peak memory {}\n", loaded.load_ms, show_size(peak_rss_bytes()));
+  context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
   return 0;
 }
 

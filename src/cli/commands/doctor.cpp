@@ -6,11 +6,14 @@
 #include "base/fs.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/deep_check.h"
+#include "cli/engine_flags.h"
 #include "cli/machine.h"
 #include "cli/settings.h"
 #include "cli/units.h"
 #include "cli/version.h"
 #include "cpu/isa.h"
+#include "cpu/pack_folder.h"
 #include "hub/import.h"
 #include "hub/publish.h"
 #include "hub/store.h"
@@ -19,12 +22,12 @@ namespace hearth::cli {
 namespace {
 namespace fs = std::filesystem;
 
-enum class Health { ok, warn, fail };
-struct Finding {
-  std::string what;
-  Health health;
-  std::string text;
-  std::string fix;  // the next thing to do; empty when all is well
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "a .gguf file, a model folder, or a name in the store; with --deep", .required = false},
+};
+constexpr Flag kFlags[] = {
+    {.name = "deep", .help = "reads whole models: digests, NaN and infinite scales, packed weights"},
+    kPackCacheFlag,
 };
 
 std::string_view name_of(Health health) {
@@ -151,6 +154,29 @@ Finding check_stale(const fs::path& cache) {
           "the next hearth import removes them"};
 }
 
+// Repacked weights: how much of the disk they take, and what killed processes left.
+Finding check_packed(const Context& context) {
+  const fs::path folder = packed_folder(context.env());
+  const int64_t room = *context.args().bytes("pack-cache");
+  int64_t files = 0, bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_regular_file() && entry.path().extension() == cpu::kPackedSuffix) {
+      ++files;
+      bytes += static_cast<int64_t>(entry.file_size());
+    }
+  const int64_t stale = cpu::leftovers(io::real_fs(), folder, cpu::Leftovers::count);
+  Finding finding{"packed", Health::ok,
+                  fmt::format("repacked weights of {} model{}, {} of the {} of --pack-cache", files,
+                              files == 1 ? "" : "s", show_size(bytes), show_size(room))};
+  if (stale > 0) {
+    finding.health = Health::warn;
+    finding.text += fmt::format("; {} temporary file{} of dead processes", stale, stale == 1 ? "" : "s");
+    finding.fix = "the next load that repacks a model removes them";
+  }
+  return finding;
+}
+
 Finding check_settings(const hub::Env& env) {
   try {
     const Settings settings = load_settings(fs::current_path(), env);
@@ -179,8 +205,30 @@ void add(std::vector<Finding>& findings, const char* what, const Check& check) {
   }
 }
 
+// --deep: MODEL, or every one in the store.
+void add_deep(const Context& context, std::vector<Finding>& findings) {
+  const hub::Store store = hub::Store::from_env(context.env());
+  std::vector<hub::FoundModel> models;
+  if (const auto name = context.args().positional("MODEL")) {
+    models.push_back(store.find(*name));
+  } else {
+    for (const hub::Snapshot& model : store.list()) {
+      try {
+        models.push_back(store.find(model.repo));
+      } catch (const Error& error) {
+        findings.push_back({"model", Health::fail, error.what(), "see the sentence"});
+      }
+    }
+  }
+  for (const hub::FoundModel& model : models)
+    for (Finding& finding : deep_check(context, model)) findings.push_back(std::move(finding));
+}
+
 int run(Context& context) {
   const hub::Env& env = context.env();
+  const bool deep = context.args().on("deep");
+  if (context.args().positional("MODEL") && !deep)
+    fail(ErrorKind::invalid_argument, "doctor reads a MODEL with --deep alone");
   std::vector<Finding> findings;
   findings.push_back(
       {"version", Health::ok, fmt::format("hearth {} ({}, {})", kVersionText, build_type(), compiler()), ""});
@@ -196,8 +244,10 @@ int run(Context& context) {
   add(findings, "cache", [&] { return probe_writes("cache", hub::cache_folder(env)); });
   add(findings, "models", [&] { return check_store(hub::Store::from_env(env)); });
   add(findings, "stale files", [&] { return check_stale(hub::hub_cache(env)); });
+  add(findings, "packed", [&] { return check_packed(context); });
   add(findings, "settings", [&] { return check_settings(env); });
   add(findings, "clock", check_clock);
+  if (deep) add_deep(context, findings);
 
   bool failed = false;
   json::Array rows;
@@ -209,6 +259,7 @@ int run(Context& context) {
       row["health"] = name_of(finding.health);
       row["text"] = finding.text;
       if (!finding.fix.empty()) row["fix"] = finding.fix;
+      for (const auto& [name, value] : finding.details) row[name] = value;
       rows.emplace_back(std::move(row));
       continue;
     }
@@ -235,9 +286,11 @@ const Command kDoctor = {
     .name = "doctor",
     .aliases = "",
     .summary = "checks this machine and the store; each line with its fix",
-    .details = "",
-    .positionals = {},
-    .flags = {},
+    .details =
+        "--deep also reads the model's files, or those of every model in the store, from\n"
+        "end to end: digests, NaN and infinite scales, packed weights.",
+    .positionals = kPositionals,
+    .flags = kFlags,
     .run = run,
     .settings = false,
 };

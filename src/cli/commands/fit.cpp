@@ -23,12 +23,14 @@ constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 int run(Context& context) {
   const hub::FoundModel found = find_model(context);
   const std::unique_ptr<model::Model> model = model::Model::open(found.path);
-  decode::EngineOptions options = engine_options(context);
+  const decode::EngineOptions options = engine_options(context);
+  const std::unique_ptr<graph::Executor> executor = make_executor(context, *model);
+  const decode::MemoryPlan memory(*model, *executor, options);
   const int64_t trained = model->spec().context;
   const int64_t ctx = context.args().integer("ctx").value_or(options.context > 0 ? options.context : trained);
-  const int64_t budget = options.memory_budget > 0 ? options.memory_budget : decode::default_memory_budget();
-  const decode::MemoryNeed need = decode::memory_need(*model, options, ctx);
-  const int64_t largest = decode::largest_context(*model, options, budget);
+  const int64_t budget = options.memory_budget;
+  const decode::MemoryNeed need = memory.at(ctx);
+  const int64_t largest = memory.largest(budget);
   const bool fits = ctx <= largest && ctx <= trained;
   if (context.json()) {
     json::Object d;
@@ -40,14 +42,16 @@ int run(Context& context) {
     d["kv_bytes"] = need.kv;
     d["arena_bytes"] = need.arena;
     d["logits_bytes"] = need.logits;
+    d["loading_bytes"] = need.loading;
+    d["process_bytes"] = need.process;
     d["budget_bytes"] = budget;
     d["largest_context"] = largest;
     d["trained_context"] = trained;
     context.print_json(std::move(d));
   } else {
-    context.print("{}: {} positions need {} (weights {}, KV cache {}, working memory {})\n", found.name, ctx,
-                  show_size(need.total()), show_size(need.weights), show_size(need.kv),
-                  show_size(need.arena + need.logits));
+    context.print("{}: {} positions need {} (weights {}, KV cache {}, working memory {}, the program {})\n", found.name,
+                  ctx, show_size(need.total()), show_size(need.weights), show_size(need.kv),
+                  show_size(need.total() - need.process - need.weights - need.kv), show_size(need.process));
     if (fits)
       context.print("{} the budget of {}; up to {} positions do\n", context.green("fits"), show_size(budget), largest);
     else if (ctx > trained)

@@ -114,7 +114,7 @@ int run(Context& context) {
     json::Array logprobs;
     for (const float l : g.logprobs) logprobs.emplace_back(double{l});
     document["logprobs"] = std::move(logprobs);
-    document["stats"] = stats_json(g.stats, loaded.load_ms);
+    document["stats"] = stats_json(g.stats, loaded.times.total);
     context.print_json(std::move(document));
   } else if (context.args().on("ids")) {
     std::string line;
@@ -126,7 +126,7 @@ int run(Context& context) {
   if (g.max_tokens < options.max_tokens)
     context.note("max-tokens was lowered to {}: the context holds {}", g.max_tokens, loaded.engine->context());
   note_seed(context, options.sampler);
-  context.note("{}", stats_line(g.stats, loaded.load_ms));
+  context.note("{}", stats_line(g.stats, loaded.times.total));
   return g.finish == decode::FinishReason::cancelled ? 130 : 0;
 }
 

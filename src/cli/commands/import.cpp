@@ -1,5 +1,6 @@
 #include "hub/import.h"
 
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -25,11 +26,13 @@ constexpr Flag kFlags[] = {
 int run(Context& context) {
   const hub::Env& env = context.env();
   const Interrupt interrupt;
+  const std::optional<std::string> name = context.args().text("name");
+  if (name && name->empty()) fail(ErrorKind::invalid_argument, "--name is empty, expected ORG/NAME");
   hub::ImportResult result;
   {
     Progress progress(context, "importing");
     result = hub::import_model(hub::hub_cache(env), hub::expand_home(context.required("PATH"), env),
-                               {.repo = context.args().text("name").value_or(""),
+                               {.repo = name.value_or(""),
                                 .hard_link = context.args().on("link"),
                                 .cancel = &interrupt.flag(),
                                 .progress = [&](int64_t done, int64_t total) { progress.show(done, total); }});

@@ -66,7 +66,7 @@ int run(Context& context) {
   const LoadedModel a =
       load_model(context, request,
                  {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
-  const LoadedModel b = load_model(context, other);
+  const LoadedModel b = load_model(context, other, {.memory_taken = a.engine->need().total()});
   std::vector<int32_t> ids;
   for (const std::string& d : documents) {
     const std::vector<int32_t> more = a.text->encode_text(d);

@@ -57,7 +57,7 @@ int run(Context& context) {
     context.note("{} has no chat template: text is continued as it is", loaded.found.name);
   EngineBackend backend(loaded, options, context.args().texts("stop"));
   if (const auto prompt = context.args().positional("PROMPT")) {
-    const int code = answer_once(context, backend, *prompt, loaded.load_ms);
+    const int code = answer_once(context, backend, *prompt, loaded.times.total);
     note_seed(context, options.sampler);
     return code;
   }

@@ -23,16 +23,6 @@ int64_t bytes_of(const PackedTensor& t) {
   return static_cast<int64_t>(t.data.size() + t.scales.size() + t.biases.size());
 }
 
-// Bytes that one decoded token reads of the weights: all but a table that is only gathered.
-int64_t streamed_bytes(const model::Model& model) {
-  int64_t sum = 0;
-  for (const auto& [name, t] : model.tensors()) {
-    const bool table = name.find("embed_tokens") != std::string::npos || name.starts_with("token_embd");
-    if (!table || model.spec().tied) sum += bytes_of(t);
-  }
-  return sum;
-}
-
 int run(Context& context) {
   const hub::FoundModel found = find_model(context);
   const std::unique_ptr<model::Model> model = model::Model::open(found.path);
@@ -49,7 +39,10 @@ int run(Context& context) {
     bytes += bytes_of(t);
   }
   const double bpw = weights > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
-  const int64_t kv_position = decode::memory_need(*model, options, graph::kPagePositions).kv_per_position;
+  const std::unique_ptr<graph::Executor> executor = make_executor(context, *model);
+  const decode::MemoryPlan memory_plan(*model, *executor, options);
+  const int64_t kv_position = memory_plan.at(graph::kPagePositions).kv_per_position;
+  const int64_t streamed = decode::streamed_bytes(*model, memory_plan.program());
   std::string template_kind = model->templates().contains("default") ? "yes" : "no";
   if (model->templates().contains("tool_use")) template_kind = "tool_use";
   std::string tokenizer_kind = "none";
@@ -79,7 +72,7 @@ int run(Context& context) {
     d["path"] = found.path.string();
     d["format"] = model->format();
     d["model_type"] = s.model_type;
-    d["support"] = "supported";
+    d["support"] = name_of(model::support_of(s.model_type));
     d["layers"] = s.L;
     d["hidden_size"] = s.D;
     d["heads"] = s.H;
@@ -95,7 +88,7 @@ int run(Context& context) {
     json::Object types;
     for (const auto& [type, row] : by_type) types[type] = row.second;
     d["bytes_by_type"] = std::move(types);
-    d["streamed_bytes_per_token"] = streamed_bytes(*model);
+    d["streamed_bytes_per_token"] = streamed;
     d["kv_bytes_per_position"] = kv_position;
     d["tokenizer"] = tokenizer_kind;
     d["chat_template"] = template_kind;
@@ -109,7 +102,7 @@ int run(Context& context) {
     for (int64_t c = 1024; c <= s.context; c *= 4) {
       json::Object row;
       row["context"] = c;
-      row["bytes"] = decode::memory_need(*model, options, c).total();
+      row["bytes"] = memory_plan.at(c).total();
       memory.emplace_back(std::move(row));
     }
     d["memory_by_context"] = std::move(memory);
@@ -131,8 +124,8 @@ int run(Context& context) {
 
   context.print("{}\n", context.bold(found.name));
   context.print("  file           {} ({})\n", found.path.string(), model->format());
-  context.print("  architecture   {}: {} layers, width {}, {} heads ({} KV) of {}, MLP {}, vocabulary {}\n",
-                s.model_type, s.L, s.D, s.H, s.Hkv, s.Dh, s.F, s.V);
+  context.print("  architecture   {} ({}): {} layers, width {}, {} heads ({} KV) of {}, MLP {}, vocabulary {}\n",
+                s.model_type, name_of(model::support_of(s.model_type)), s.L, s.D, s.H, s.Hkv, s.Dh, s.F, s.V);
   const int64_t windowed = std::count_if(s.layers.begin(), s.layers.end(), [](const auto& l) { return l.window > 0; });
   if (windowed > 0)
     context.print("  windows        {} of {} layers see the last {} positions\n", windowed, s.L,
@@ -141,7 +134,7 @@ int run(Context& context) {
                   })->window);
   context.print("  context        {} positions\n", s.context);
   context.print("  weights        {:.1f} M in {}, {:.2f} bits per weight; a token reads {}\n",
-                static_cast<double>(weights) / 1e6, show_size(bytes), bpw, show_size(streamed_bytes(*model)));
+                static_cast<double>(weights) / 1e6, show_size(bytes), bpw, show_size(streamed));
   for (const auto& [type, row] : by_type)
     context.print("    {:<20} {:>7}  {:5.1f} %\n", type, show_size(row.second),
                   100.0 * static_cast<double>(row.second) / static_cast<double>(std::max<int64_t>(1, bytes)));
@@ -152,8 +145,7 @@ int run(Context& context) {
   context.print("  KV cache       {} a position{}\n", show_size(kv_position),
                 model->kv().empty() ? "" : ", formats by kv_config.json");
   for (int64_t c = 1024; c <= s.context; c *= 4)
-    context.print("    {:>7} positions need {} of memory\n", c,
-                  show_size(decode::memory_need(*model, options, c).total()));
+    context.print("    {:>7} positions need {} of memory\n", c, show_size(memory_plan.at(c).total()));
   if (context.args().on("tensors"))
     for (const auto& [name, t] : model->tensors())
       context.print("  {:<48} {:<20} [{}, {}]\n", name, name_of(t.format), t.N, t.K);
