@@ -27,6 +27,43 @@ double kl_divergence(std::span<const float> p, std::span<const float> r) {
   return kl;
 }
 
+namespace {
+
+// The ten worst positions: a heap whose top is the mildest of them. Among equals the earlier one stays.
+class Worst {
+ public:
+  void add(const KlResult::Worst& w) {
+    if (heap_.size() == kMax && !worse(w, heap_.front())) return;
+    if (heap_.size() == kMax) {
+      std::pop_heap(heap_.begin(), heap_.end(), worse);
+      heap_.pop_back();
+    }
+    heap_.push_back(w);
+    std::push_heap(heap_.begin(), heap_.end(), worse);
+  }
+  std::vector<KlResult::Worst> falling() && {
+    std::sort(heap_.begin(), heap_.end(), worse);
+    return std::move(heap_);
+  }
+
+ private:
+  static constexpr size_t kMax = 10;
+  static bool worse(const KlResult::Worst& a, const KlResult::Worst& b) {
+    if (a.kl != b.kl) return a.kl > b.kl;
+    return a.window != b.window ? a.window < b.window : a.position < b.position;
+  }
+  std::vector<KlResult::Worst> heap_;
+};
+
+void require_numbers(const decode::Engine& engine, double nats) {
+  if (!std::isfinite(nats))
+    fail(ErrorKind::corrupt_file,
+         "{}: a logit is NaN or infinite; hearth doctor --deep shows the weights that are to blame",
+         engine.spec().file);
+}
+
+}  // namespace
+
 KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32_t> ids, const KlOptions& options,
             const std::function<void(int64_t, int64_t)>& progress) {
   if (source.spec().V != other.spec().V)
@@ -36,36 +73,45 @@ KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32
   if (options.window < 2 || options.windows_max < 1)
     fail(ErrorKind::invalid_argument, "{} windows of {} tokens: at least 1 window of 2 is needed", options.windows_max,
          options.window);
+  HEARTH_CHECK(&source != &other, "one engine's logits last until its next step: two are needed");
   const int64_t total = static_cast<int64_t>(ids.size());
   int64_t windows = std::min((total + options.window - 1) / options.window, options.windows_max);
   if (total - (windows - 1) * options.window < 2) --windows;  // one token alone predicts nothing
-  const size_t V = static_cast<size_t>(source.spec().V);
+  const auto V = static_cast<size_t>(source.spec().V);
   KlResult result;
   std::vector<double> values;
-  std::vector<float> rows(static_cast<size_t>(options.window) * V);
+  Worst worst;
   double nats_a = 0, nats_b = 0;
   int64_t same = 0;
   for (int64_t w = 0; w < windows; ++w) {
     const int64_t n = std::min(options.window, total - w * options.window);
     const auto window = ids.subspan(static_cast<size_t>(w * options.window), static_cast<size_t>(n));
-    decode::evaluate(source, window, [&](int64_t row, std::span<const float> logits) {
-      std::copy(logits.begin(), logits.end(), rows.begin() + row * static_cast<int64_t>(V));
-    });
-    decode::evaluate(other, window, [&](int64_t row, std::span<const float> r) {
-      if (row + 1 >= n) return;
-      const std::span<const float> p(rows.data() + static_cast<size_t>(row) * V, V);
-      const double value = kl_divergence(p, r);
-      values.push_back(value);
-      same += decode::argmax(p) == decode::argmax(r);
-      nats_a -= log_probability(p, window[static_cast<size_t>(row + 1)]);
-      nats_b -= log_probability(r, window[static_cast<size_t>(row + 1)]);
-      result.worst.push_back({w, row, value});
-    });
+    // Both take the same few rows in turn, so that no window's logits are ever held.
+    decode::Evaluation a(source, n), b(other, n);
+    const int64_t chunk = std::min(a.rows_max(), b.rows_max());
+    for (int64_t at = 0; at < n; at += chunk) {
+      const auto rows = window.subspan(static_cast<size_t>(at), static_cast<size_t>(std::min(chunk, n - at)));
+      const std::span<const float> p_rows = a.next(rows), r_rows = b.next(rows);
+      for (size_t i = 0; i < rows.size(); ++i) {
+        const int64_t row = at + static_cast<int64_t>(i);
+        if (row + 1 >= n) break;
+        const std::span<const float> p = p_rows.subspan(i * V, V), r = r_rows.subspan(i * V, V);
+        const int32_t target = window[static_cast<size_t>(row + 1)];
+        const double nats_p = -log_probability(p, target), nats_r = -log_probability(r, target);
+        require_numbers(source, nats_p);
+        require_numbers(other, nats_r);
+        const double value = kl_divergence(p, r);
+        values.push_back(value);
+        same += decode::argmax(p) == decode::argmax(r);
+        nats_a += nats_p;
+        nats_b += nats_r;
+        worst.add({w, row, value});
+      }
+    }
     if (progress) progress(w + 1, windows);
   }
   const size_t N = values.size();
-  std::sort(result.worst.begin(), result.worst.end(), [](const auto& a, const auto& b) { return a.kl > b.kl; });
-  result.worst.resize(std::min<size_t>(10, result.worst.size()));
+  result.worst = std::move(worst).falling();
   double sum = 0;
   for (const double v : values) sum += v;
   std::sort(values.begin(), values.end());

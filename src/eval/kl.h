@@ -30,7 +30,9 @@ struct KlResult {
 double kl_divergence(std::span<const float> p_logits, std::span<const float> r_logits);
 
 // p = source, r = other, both teacher-forced on the same ids in windows. The vocabularies must be equal.
-// Throws Error{invalid_argument} for different vocabularies, fewer ids than 2 or windows shorter than 2.
+// Holds no more logits than the engines' own, and 8 bytes a position.
+// Throws Error{invalid_argument} for different vocabularies, fewer ids than 2 or windows shorter than 2,
+// Error{corrupt_file} for a model whose logits are no numbers.
 KlResult kl(decode::Engine& source, decode::Engine& other, std::span<const int32_t> ids, const KlOptions& options,
             const std::function<void(int64_t, int64_t)>& progress = {});
 

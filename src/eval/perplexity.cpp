@@ -52,6 +52,10 @@ Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
       if (target >= options.row || target < scored_from) return;
       const int32_t id = row[static_cast<size_t>(target)];
       const double nats = -log_probability(logits, id);
+      if (!std::isfinite(nats))
+        fail(ErrorKind::corrupt_file,
+             "{}: a logit is NaN or infinite; hearth doctor --deep shows the weights that are to blame",
+             engine.spec().file);
       sum += nats;
       squares += nats * nats;
       ++result.tokens;

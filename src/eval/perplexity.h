@@ -29,7 +29,8 @@ struct Perplexity {
   int64_t tokens = 0, rows = 0;
 };
 
-// Throws Error{invalid_argument} for fewer tokens than a row. progress(done, rows).
+// Throws Error{invalid_argument} for fewer tokens than a row, Error{corrupt_file} for logits that are no numbers.
+// progress(done, rows).
 Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
                       const std::vector<std::string>& documents, const PerplexityOptions& options,
                       const std::function<void(int64_t, int64_t)>& progress = {});

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <limits>
+#include <optional>
 
+#include "base/log.h"
 #include "decode/generate.h"
 #include "decode/tiny_engine.h"
 #include "eval/perplexity.h"
@@ -85,6 +89,48 @@ TEST(Kl, of_two_models_equals_a_direct_computation) {
   EXPECT_EQ(r.worst[0].kl, r.max);
   EXPECT_GT(r.mean, 0.01);
   EXPECT_NE(r.mean, kl(*b, *a, ids, {.window = 16, .windows_max = 64}).mean);
+}
+
+// Both models are asked for the same few rows in turn: what comes out does not depend on how many those are.
+TEST(Kl, does_not_depend_on_the_rows_of_a_step) {
+  const auto ids = prompt_ids(90);
+  std::optional<KlResult> first;
+  for (const int64_t rows : {1, 7, 64}) {
+    const auto a = tiny_engine({.seed = 1}, {.context = 64, .gathered_max = rows});
+    const auto b = tiny_engine({.seed = 2}, {.context = 64, .prefill_chunk = 32, .gathered_max = 64});
+    const KlResult r = kl(*a, *b, ids, {.window = 40, .windows_max = 64});
+    if (!first) first = r;
+    EXPECT_EQ(r.mean, first->mean) << rows;
+    EXPECT_EQ(r.p99, first->p99);
+    EXPECT_EQ(r.perplexity_a, first->perplexity_a);
+    ASSERT_EQ(r.worst.size(), 10u);
+    for (size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(r.worst[i].kl, first->worst[i].kl);
+      EXPECT_EQ(r.worst[i].position, first->worst[i].position);
+      EXPECT_LE(r.worst[i].kl, r.worst[i > 0 ? i - 1 : 0].kl);
+    }
+    EXPECT_EQ(a->cache().pages_free(0), 1);  // nothing is held behind it
+  }
+}
+
+TEST(Kl, a_model_whose_logits_are_no_numbers_is_blamed) {
+  const test::TempDir dir;
+  test::write_tiny_model({.seed = 3}, dir);
+  const std::filesystem::path path = dir.path() / "model.safetensors";
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
+  {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(bytes - 4);
+    file << "\xff\xff\xff\xff";  // one value of the head
+  }
+  const auto a = tiny_engine({}, {.context = 64});
+  log::global().configure({.fd = -1});
+  decode::Engine b(model::Model::open(dir.path()), graph::make_reference_executor(1),
+                   {.context = 64, .memory_budget = 1'000'000'000});
+  log::global().configure({});
+  const std::string blame = "corrupt_file: " + (dir.path() / "config.json").string() + ": a logit is NaN or infinite;";
+  EXPECT_TRUE(test::outcome([&] { kl(*a, b, prompt_ids(9), {}); }).starts_with(blame));
+  EXPECT_TRUE(test::outcome([&] { kl(b, *a, prompt_ids(9), {}); }).starts_with(blame));
 }
 
 TEST(Kl, refuses) {
