@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/random.h"
 #include "decode/sampler.h"
@@ -29,6 +33,18 @@ void prefill(decode::Engine& engine, decode::Sequence& sequence, std::span<const
                                   at + n == total ? 1 : 0};
     engine.step({&input, 1});
   }
+}
+
+// Of the matrices that an op reads, each once.
+std::string formats_of(const model::Model& model, const graph::Program& program, const graph::Op& op) {
+  std::set<std::string> names;
+  for (const graph::ValueId id : op.in) {
+    if (id == graph::kNone) continue;
+    const graph::ValueInfo& value = program.value(id);
+    if (value.role == graph::Role::weight && value.rows_fixed > 1)
+      names.insert(name_of(model.weights().stored(value).format));
+  }
+  return fmt::format("{}", fmt::join(names, "+"));
 }
 
 double median(std::vector<double> v) {
@@ -111,13 +127,15 @@ StepTable step_table(decode::Engine& engine, int64_t M, int64_t depth, int64_t s
   engine.executor().set_timing(false);
   engine.cache().free(sequence);
 
-  std::map<std::string, StepRow> rows;
+  std::map<std::pair<std::string, std::string>, StepRow> rows;
   for (size_t i = 0; i < program.ops.size(); ++i) {
     const graph::Op& op = program.ops[i];
     const bool head = !program.results.empty() && !op.out.empty() && op.out[0] == program.results[0];
     const std::string name = std::string(info(op.kind).name) + (head ? " (head)" : "");
-    StepRow& row = rows[name];
+    const std::string format = formats_of(engine.model(), program, op);
+    StepRow& row = rows[{name, format}];
     row.op = name;
+    row.format = format;
     ++row.count;
     row.ms += 1000 * median(seconds[i]);
     const graph::Cost c = graph::cost(program, op, extents);
@@ -125,7 +143,7 @@ StepTable step_table(decode::Engine& engine, int64_t M, int64_t depth, int64_t s
     row.flops += c.flops;
   }
   StepTable table{.step_ms = 1000 * median(whole)};
-  for (auto& [name, row] : rows) table.rows.push_back(row);
+  for (const auto& [key, row] : rows) table.rows.push_back(row);
   std::sort(table.rows.begin(), table.rows.end(), [](const StepRow& a, const StepRow& b) { return a.ms > b.ms; });
   return table;
 }

@@ -28,9 +28,10 @@ struct BenchResult {
 BenchResult bench(decode::Engine& engine, const BenchOptions& options,
                   const std::function<void(int64_t, int64_t)>& progress = {});
 
-// Ops of a step by kind, the head apart, slowest first.
+// Ops of a step by kind and by the formats of their matrices, the head apart, slowest first.
 struct StepRow {
   std::string op;
+  std::string format;  // of the matrices as the file holds them, "q4_k", "q4_k+q6_k" for one op of both; empty: none
   int64_t count = 0;
   double ms = 0;      // per step, median over steps
   int64_t bytes = 0;  // weights and activations of one step

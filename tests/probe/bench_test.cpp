@@ -53,6 +53,10 @@ TEST(StepTable, repeats_a_step_at_its_depth_behind_windows) {
       EXPECT_EQ(ops, static_cast<int64_t>(engine->plan_for(M).program().ops.size()));
       EXPECT_TRUE(std::ranges::any_of(t.rows, [](const StepRow& row) { return row.op == "linear (head)"; }));
       EXPECT_TRUE(std::ranges::is_sorted(t.rows, std::greater{}, &StepRow::ms));
+      for (const StepRow& row : t.rows) {
+        const bool reads = row.op.starts_with("linear") || row.op == "embed";
+        EXPECT_EQ(row.format, reads ? "f32" : "") << row.op;
+      }
       EXPECT_EQ(engine->cache().pages_free(0), pages);
     }
 }

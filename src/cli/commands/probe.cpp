@@ -57,6 +57,7 @@ json::Array table_json(const probe::StepTable& table) {
   for (const probe::StepRow& r : table.rows) {
     json::Object o;
     o["op"] = r.op;
+    o["format"] = r.format;
     o["count"] = r.count;
     o["ms"] = r.ms;
     o["bytes"] = r.bytes;
@@ -68,12 +69,14 @@ json::Array table_json(const probe::StepTable& table) {
 
 void print_table(const Context& context, const char* title, const probe::StepTable& t, double read_gbps) {
   context.print("{}: {:.2f} ms a step\n", title, t.step_ms);
-  context.print("  {:<22} {:>5} {:>9} {:>9} {:>8} {:>8} {:>7}\n", "op", "count", "ms", "bytes", "GB/s", "Gop/s",
-                "of read");
+  size_t wide = std::string_view("format").size();
+  for (const probe::StepRow& r : t.rows) wide = std::max(wide, r.format.size());
+  context.print("  {:<22} {:<{}} {:>5} {:>9} {:>9} {:>8} {:>8} {:>7}\n", "op", "format", wide, "count", "ms", "bytes",
+                "GB/s", "Gop/s", "of read");
   for (const probe::StepRow& r : t.rows) {
     const double gbps = r.ms > 0 ? static_cast<double>(r.bytes) / r.ms / 1e6 : 0;
-    context.print("  {:<22} {:>5} {:>9.3f} {:>9} {:>8.1f} {:>8.1f} {:>6.0f}%\n", r.op, r.count, r.ms,
-                  show_size(r.bytes), gbps, r.ms > 0 ? static_cast<double>(r.flops) / r.ms / 1e6 : 0,
+    context.print("  {:<22} {:<{}} {:>5} {:>9.3f} {:>9} {:>8.1f} {:>8.1f} {:>6.0f}%\n", r.op, r.format, wide, r.count,
+                  r.ms, show_size(r.bytes), gbps, r.ms > 0 ? static_cast<double>(r.flops) / r.ms / 1e6 : 0,
                   read_gbps > 0 ? 100 * gbps / read_gbps : 0);
   }
 }
