@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
 #include "cpu/batch_check.h"
 #include "cpu/steps.h"
+#include "cpu/weight_arena.h"
 
 namespace hearth::cpu {
 namespace {
@@ -125,11 +127,24 @@ class CpuExecutor final : public graph::Executor {
   std::span<const graph::OpTime> timing() const override { return times_; }
 
  private:
+  // In the arena, from the cache or packed.
   PackCache::Found packed(const PackedTensor& w, std::string_view name) {
     if (cache_)
-      if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) return *std::move(kept);
+      if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) {
+        const std::span<const std::byte> from = kept->matrix.bytes();
+        const WeightArena::Piece piece = arena_.take(static_cast<int64_t>(from.size()));
+        team_.run([&](int member) {
+          const size_t n = static_cast<size_t>(team_.size()), i = static_cast<size_t>(member);
+          const size_t begin = from.size() * i / n, end = from.size() * (i + 1) / n;
+          std::memcpy(piece.bytes.data() + begin, from.data() + begin, end - begin);
+        });
+        cache_->release(kept->matrix);
+        return {Matrix::view(piece.bytes, piece.owner), kept->nonfinite};
+      }
     const auto start = std::chrono::steady_clock::now();
-    PackCache::Found made{Matrix::pack(w, &team_), count_bad(w)};
+    const WeightArena::Piece piece = arena_.take(Matrix::packed_bytes(w.format, w.N, w.K));
+    Matrix::pack_into(w, piece.bytes, &team_);
+    PackCache::Found made{Matrix::view(piece.bytes, piece.owner), count_bad(w)};
     if (cache_)
       cache_->add(name, made.matrix, made.nonfinite,
                   std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -184,6 +199,7 @@ class CpuExecutor final : public graph::Executor {
   Team team_;
   WorkspaceNeed need_;
   Workspace space_;
+  WeightArena arena_;
   std::unique_ptr<PackCache> cache_;
   std::vector<std::unique_ptr<Weight>> weights_;
   std::vector<const Weight*> bound_;  // of the run, as Program::weights

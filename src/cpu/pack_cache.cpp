@@ -184,6 +184,10 @@ std::optional<PackCache::Found> PackCache::find(std::string_view name, const Pac
   }
 }
 
+void PackCache::release(const Matrix& matrix) const {
+  file_->release(static_cast<size_t>(matrix.bytes().data() - file_->bytes().data()), matrix.bytes().size());
+}
+
 // Said once: hundreds of matrices may lie in a damaged stretch.
 void PackCache::needs_mending(std::string_view why) {
   if (!mend_) log::warn("cpu", "{}: {}: what is not whole is packed anew", path_.string(), why);

@@ -52,6 +52,8 @@ class PackCache {
   };
   // The matrix of that name, if it is here with this format and these extents and its bytes are whole.
   std::optional<Found> find(std::string_view name, const PackedTensor& w, Team* team = nullptr);
+  // The caller has copied a matrix of find(): its pages of the file need not stay resident.
+  void release(const Matrix& matrix) const;
   // How many scales and values of a weight that is used as its file has it are NaN or infinite, if that is known.
   std::optional<int64_t> checked(std::string_view name, const PackedTensor& w);
 

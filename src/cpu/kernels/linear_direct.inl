@@ -2,7 +2,7 @@
 //
 //   total = fma(s, float(isum), total), then with a bias total = fma(b, X, total); folds ascending (cpu/linear.h)
 //   Bits equal those of the panels: integer sums are exact, the folds are the same operations.
-// Moves the packed bytes of the blocks once, in ascending order; no prefetch (spec cpu-probes 1.3).
+// Moves the packed bytes of the blocks once, in ascending order.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
 // Folds of a cell: kHalf (groups of 16): two, each of half a unit. Otherwise one a unit (s8) or one a cell (s16).
@@ -19,6 +19,7 @@ void direct_block(const Share& a, const uint8_t* block, int64_t m, const Constan
 
   Cells cells(shape, block, 0);
   for (int64_t f = 0; cells.k < a.K; cells.next(), f += parts, x += units * 8 * Mode::kQuadX) {
+    cells.prefetch();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       const std::byte* at = x;
@@ -38,7 +39,7 @@ void direct_block(const Share& a, const uint8_t* block, int64_t m, const Constan
         }
         const ScaleBias sb = scale_bias(cells, set, kHalf ? kPart : 0);
         for (int t = 0; t < kRows; ++t) {
-          const int64_t i = t * c.ld + f + p;
+          const int64_t i = c.at(t, f + p);
           float* out = total + t * kBlockRows + set * kSetRows;
           Floats scale = sb.scale;
           if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[i]));
@@ -75,9 +76,8 @@ void direct(const Share& a, const Constants& c) {
   for (int64_t b = a.block_begin; b < a.block_end; ++b) {
     const uint8_t* block = a.blocks + b * block_bytes;
     for (int64_t m = a.m_begin; m < a.m_end; m += kDirectMax) {
-      const int64_t rows = least(kDirectMax, a.m_end - m), skip = (m - a.m_begin) * c.ld;
-      const Constants at{c.init + skip, c.X + skip, c.sx + skip, c.ld};
-      direct_rows<Mode, kBits, kHalf>(a, block, m, at, rows, total);
+      const int64_t rows = least(kDirectMax, a.m_end - m);
+      direct_rows<Mode, kBits, kHalf>(a, block, m, c.from(m - a.m_begin, 0), rows, total);
       for (int64_t t = 0; t < rows; ++t)
         finish(a, m + t, b * kBlockRows, least(kBlockRows, a.N - b * kBlockRows), total + t * kBlockRows);
     }

@@ -109,82 +109,153 @@ HEARTH_INLINE void store_quad(uint8_t* p, const W& w) {
 
 constexpr int kPanelTokens = kTileTokens;
 
-// One set of a tile, of pairs (kNarrow 0) or of bytes widened every kNarrow quads. 12 sums, two registers of weights,
-// one of x and one product: the 16 registers.
-template <bool kGroupScale, int kNarrow, int kTokens>
-__attribute__((noinline)) void tile(const TileCall& call, int set) {
-  const int64_t folds = call.folds, quads = call.quads, ldx = call.ldx, ld_total = call.ld_total;
-  const uint8_t* panel = call.panel + set * folds * quads * (kNarrow ? 64 : 128);
-  const float* fold = call.fold + set * 32;
-  const std::byte* x = call.x;
-  const Constants c = call.c;
-  const bool has_bias = call.has_bias, has_zero = call.has_zero;
-  float* total = call.total + set * kSetRows;
-  for (int64_t f = 0; f < folds; ++f, fold += kTileSets * 32) {
+// Where a tile stands: its constants, scales and totals at the fold at hand, in registers.
+struct Fold {
+  const int32_t* init;
+  const float *X, *sx, *scales;  // scales: [scale 16, bias 16] of the set
+  float* total;                  // [tokens][sets of the panel][16]
+  const int64_t ld;
+  const bool has_bias, has_zero;
+
+  HEARTH_INLINE Fold(const TileCall& call, int set)
+      : init(call.c.init),
+        X(call.c.X),
+        sx(call.c.sx),
+        scales(call.fold + set * 32),
+        total(call.total + set * kSetRows),
+        ld(call.c.ld),
+        has_bias(call.has_bias),
+        has_zero(call.has_zero) {}
+  // The sums of token t's 16 rows to its totals (linear_direct.inl has the same operations).
+  template <bool kGroupScale, int t>
+  HEARTH_INLINE void add(__m256i a, __m256i b) const {
+    asm volatile("" ::: "memory");  // else GCC keeps all totals in registers that the sums need
+    float* out = total + t * kTileSets * kSetRows;
+    Floats scale = load_floats(scales);
+    if constexpr (kGroupScale) scale = mul(scale, fill_floats(sx[t]));
+    Floats v = fma(scale, to_floats({a, b}), load_floats(out));
+    if (has_bias) v = fma(load_floats(scales + 16), fill_floats(X[t]), v);
+    store_floats(out, v);
+  }
+  HEARTH_INLINE void next() {
+    init += ld;
+    X += ld;
+    sx += ld;
+    scales += kTileSets * 32;
+  }
+};
+
+// The x of a tile's tokens, `at` bytes on: two bases and one distance serve six rows.
+struct TokenRows {
+  const std::byte *first, *fourth;
+  int64_t ld;
+  template <int t>
+  HEARTH_INLINE __m256i broadcast(int64_t at) const {
+    return matrix::broadcast((t == 3 || t == 5 ? fourth + (t - 3) * ld : first + t * ld) + at);
+  }
+};
+HEARTH_INLINE TokenRows token_rows(const TileCall& call) { return {call.x, call.x + 3 * call.ldx, call.ldx}; }
+
+// One set of a tile; 12 sums, two registers of weights, one of x and one product: the 16 registers.
+// Pairs: sums of int32 over the quads of a fold.
+template <bool kGroupScale, int kTokens>
+__attribute__((noinline)) void tile_pairs(const TileCall& call, int set) {
+  const int64_t folds = call.folds, quads = call.quads;
+  const uint8_t* panel = call.panel + set * folds * quads * 128;
+  TokenRows x = token_rows(call);
+  Fold fold(call, set);
+  const auto tokens = [](auto&& g) __attribute__((always_inline)) { each<0, kTokens>(g); };
+  for (int64_t f = 0; f < folds; ++f, fold.next()) {
     __m256i sum[kTokens][2];
-    const auto tokens = [](auto&& g) __attribute__((always_inline)) { each<0, kTokens>(g); };
-    if constexpr (kNarrow == 0) {
-      tokens([&]<int t>() __attribute__((always_inline)) {
-        sum[t][0] = sum[t][1] = has_zero ? _mm256_set1_epi32(c.init[t * c.ld + f]) : _mm256_setzero_si256();
-      });
-#pragma GCC unroll 2
-      for (int64_t p = 0; p < 2 * quads; ++p, panel += 64, x += 4) {
-        const __m256i a = load256(panel), b = load256(panel + 32);
+    tokens([&]<int t>() __attribute__((always_inline)) {
+      sum[t][0] = sum[t][1] = fold.has_zero ? _mm256_set1_epi32(fold.init[t]) : _mm256_setzero_si256();
+    });
+    for (int64_t left = quads; left > 0; left -= 4, panel += 512, x.first += 32, x.fourth += 32)
+      each<0, 8>([&]<int p>() __attribute__((always_inline)) {
+        const __m256i a = load256(panel + p * 64), b = load256(panel + p * 64 + 32);
         tokens([&]<int t>() __attribute__((always_inline)) {
-          const __m256i v = broadcast(x + t * ldx);
+          const __m256i v = x.template broadcast<t>(p * 4);
           add_pairs(sum[t][0], a, v);
           add_pairs(sum[t][1], b, v);
         });
-      }
-    } else {
-      __m256i wide[kTokens][2] = {};
-      const __m256i ones = _mm256_set1_epi16(1);
-      const int64_t narrow = quads < kNarrow ? quads : kNarrow;
-      for (int64_t q = narrow;; q += narrow) {
-        tokens([&]<int t>() __attribute__((always_inline)) { sum[t][0] = sum[t][1] = _mm256_setzero_si256(); });
-#pragma GCC unroll 2
-        for (int64_t i = 0; i < narrow; ++i, panel += 64, x += 4) {
-          const __m256i a = load256(panel), b = load256(panel + 32);
-          tokens([&]<int t>() __attribute__((always_inline)) {
-            const __m256i v = broadcast(x + t * ldx);
+      });
+    tokens([&]<int t>()
+               __attribute__((always_inline)) { fold.template add<kGroupScale, t>(sum[t][0], sum[t][1]); });
+  }
+}
+
+// Bytes: sums of int16 over kNarrow quads, widened; kQuads a fold (8, or 4 for groups of 16).
+template <int kNarrow, int kQuads, int kTokens>
+__attribute__((noinline)) void tile_bytes(const TileCall& call, int set) {
+  constexpr int kSteps = kNarrow < kQuads ? kNarrow : kQuads, kParts = kQuads / kSteps;
+  const int64_t folds = call.folds;
+  const uint8_t* panel = call.panel + set * folds * kQuads * 64;
+  TokenRows x = token_rows(call);
+  Fold fold(call, set);
+  const __m256i ones = _mm256_set1_epi16(1);
+  const auto tokens = [](auto&& g) __attribute__((always_inline)) { each<0, kTokens>(g); };
+  for (int64_t f = 0; f < folds; ++f, fold.next(), panel += kQuads * 64, x.first += 4 * kQuads, x.fourth += 4 * kQuads) {
+    __m256i wide[kTokens][2];
+    each<0, kParts>([&]<int part>() __attribute__((always_inline)) {
+      __m256i sum[kTokens][2];
+      each<0, kSteps>([&]<int step>() __attribute__((always_inline)) {
+        constexpr int q = part * kSteps + step;
+        const __m256i a = load256(panel + q * 64), b = load256(panel + q * 64 + 32);
+        tokens([&]<int t>() __attribute__((always_inline)) {
+          const __m256i v = x.template broadcast<t>(q * 4);
+          if constexpr (step == 0) {
+            sum[t][0] = _mm256_maddubs_epi16(a, v);
+            sum[t][1] = _mm256_maddubs_epi16(b, v);
+          } else {
             add_bytes(sum[t][0], a, v);
             add_bytes(sum[t][1], b, v);
-          });
-        }
-        const bool first = q == narrow;
-        tokens([&]<int t>() __attribute__((always_inline)) {
-          for (int h = 0; h < 2; ++h) {
-            sum[t][h] = _mm256_madd_epi16(sum[t][h], ones);
-            if (!first) sum[t][h] = _mm256_add_epi32(sum[t][h], wide[t][h]);
-            else if (has_zero) sum[t][h] = _mm256_add_epi32(sum[t][h], _mm256_set1_epi32(c.init[t * c.ld + f]));
           }
         });
-        if (q >= quads) break;
-        tokens([&]<int t>() __attribute__((always_inline)) {
-          wide[t][0] = sum[t][0];
-          wide[t][1] = sum[t][1];
+      });
+      tokens([&]<int t>() __attribute__((always_inline)) {
+        each<0, 2>([&]<int h>() __attribute__((always_inline)) {
+          const __m256i pairs = _mm256_madd_epi16(sum[t][h], ones);
+          wide[t][h] = part == 0 ? pairs : _mm256_add_epi32(wide[t][h], pairs);
         });
-      }
-    }
-    tokens([&]<int t>() __attribute__((always_inline)) {
-      float* out = total + t * ld_total;
-      Floats scale = load_floats(fold);
-      if constexpr (kGroupScale) scale = mul(scale, fill_floats(c.sx[t * c.ld + f]));
-      Floats v = fma(scale, to_floats({sum[t][0], sum[t][1]}), load_floats(out));
-      if (has_bias) v = fma(load_floats(fold + 16), fill_floats(c.X[t * c.ld + f]), v);
-      store_floats(out, v);
+        if constexpr (part == kParts - 1) {
+          if (fold.has_zero) {
+            const __m256i init = _mm256_set1_epi32(fold.init[t]);
+            wide[t][0] = _mm256_add_epi32(wide[t][0], init);
+            wide[t][1] = _mm256_add_epi32(wide[t][1], init);
+          }
+          fold.template add<true, t>(wide[t][0], wide[t][1]);
+        }
+      });
     });
   }
 }
 
 constexpr int kSetsAtOnce = 1;  // that a call of tiles() serves: a set of a chunk stays in L1 for all rows of x
 
+template <class Mode, int kBits, int kTokens>
+void tile(const TileCall& call, int set) {
+  constexpr int kNarrow = kQuadsNarrow<kBits>;
+  if constexpr (!Mode::kBytes) {
+    tile_pairs<Mode::kGroupScale, kTokens>(call, set);
+  } else if constexpr (kNarrow < 8 && kTokens > 3) {  // two sets of sums: half the tokens at a time
+    tile<Mode, kBits, 3>(call, set);
+    TileCall rest = call;
+    rest.x += 3 * call.ldx;
+    rest.c = call.c.from(3, 0);
+    rest.total += 3 * call.ld_total;
+    tile<Mode, kBits, kTokens - 3>(rest, set);
+  } else if (call.quads == 8) {
+    tile_bytes<kNarrow, 8, kTokens>(call, set);
+  } else {
+    tile_bytes<kNarrow, 4, kTokens>(call, set);
+  }
+}
+
 template <class Mode, int kBits, int kTokens = kTileTokens>
 void tiles(const TileCall& call, int tokens, int set, int sets) {
   if constexpr (kTokens > 1)
     if (tokens < kTokens) return tiles<Mode, kBits, kTokens - 1>(call, tokens, set, sets);
-  constexpr int kNarrow = Mode::kBytes ? kQuadsNarrow<kBits> : 0;
-  tile<Mode::kGroupScale, kNarrow, kTokens>(call, set);
+  tile<Mode, kBits, kTokens>(call, set);
 }
 
 // Activations k .. k + 15 to their row's data (cpu/linear/act.h).

@@ -94,7 +94,7 @@ __attribute__((noinline)) void tile(const TileCall& call) {
       }
     };
     const auto constant = [&](int t) __attribute__((always_inline)) {
-      return has_zero ? static_cast<uint32_t>(c.init[t * c.ld + f]) : 0;
+      return has_zero ? static_cast<uint32_t>(c.init[c.at(t, f)]) : 0;
     };
     if constexpr (Mode::kPlanes == 2) {
       cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(0); });
@@ -110,9 +110,9 @@ __attribute__((noinline)) void tile(const TileCall& call) {
     cells([&]<int t, int s>() __attribute__((always_inline)) {
       float* out = total + t * ld_total + s * 16;
       Floats scale = load_floats(fold + s * 32);
-      if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[t * c.ld + f]));
+      if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[c.at(t, f)]));
       Floats v = fma(scale, to_floats(sum[t][s]), load_floats(out));
-      if (has_bias) v = fma(load_floats(fold + s * 32 + 16), fill_floats(c.X[t * c.ld + f]), v);
+      if (has_bias) v = fma(load_floats(fold + s * 32 + 16), fill_floats(c.X[c.at(t, f)]), v);
       store_floats(out, v);
     });
     panel += quads * kSets * 64;

@@ -59,6 +59,7 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
           if (has_bias) store_floats(minus_dmin + s, negative(load_f16(cells.lead + 2 * (kBlockRows + s))));
         }
     const uint8_t* tail = cells.tail();
+    cells.prefetch();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       float* out = total + set * kSetRows;
@@ -73,12 +74,12 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
           Floats bias;
           if constexpr (kTail == Tail::f16) bias = load_f16(biases + 2 * i);
           else bias = mul(load_floats(minus_dmin + set * kSetRows), load_u8(biases + i));
-          v = fma(bias, fill_floats(X[sub]), v);
+          v = fma(bias, fill_floats(X[sub * c.ld]), v);
         }
         store_floats(out, v);
       };
       const auto start = [&](int sub) __attribute__((always_inline)) {
-        return fill_ints(has_zero ? static_cast<uint32_t>(init[sub]) : 0);
+        return fill_ints(has_zero ? static_cast<uint32_t>(init[sub * c.ld]) : 0);
       };
       if constexpr (kHalf) {
         Ints low = start(0);
@@ -93,8 +94,8 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
         fold(s, 0);
       }
     }
-    init += kHalf ? 2 : 1;
-    X += kHalf ? 2 : 1;
+    init += (kHalf ? 2 : 1) * c.ld;
+    X += (kHalf ? 2 : 1) * c.ld;
   }
 }
 

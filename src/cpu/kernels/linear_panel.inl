@@ -43,12 +43,13 @@ inline Constants make_constants(const Share& a, const Scratch& s, int64_t m, int
       int32_t X = 0;
       for (int64_t i = 0; i < per; ++i) X += sums[f * per + i];
       const float sx = a.core == Core::s8 ? scales[f * width / 32] : 1;
-      s.init[t * folds + f] = -a.shape.zero * X;
-      s.X[t * folds + f] = sx * static_cast<float>(X);
-      s.sx[t * folds + f] = sx;
+      const int64_t i = f * rows + t;
+      s.init[i] = -a.shape.zero * X;
+      s.X[i] = sx * static_cast<float>(X);
+      s.sx[i] = sx;
     }
   }
-  return {s.init, s.X, s.sx, folds};
+  return {s.init, s.X, s.sx, rows};
 }
 
 // Chunk [k, k_end) of the block's two sets to sets first, first + 1 of a panel of `sets`.
@@ -90,7 +91,6 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
         unpack<Mode, kBits, kHalf>(a, a.blocks + (b + i) * block_bytes, k, k_end, 2 * i, sets, s);
       for (int set = 0; set < sets; set += kSetsAtOnce)
         for (int64_t t = 0; t < rows; t += kPanelTokens) {
-          const int64_t skip = t * c.ld + k / width;
           const TileCall call{.panel = s.panel,
                               .fold = s.fold,
                               .folds = (k_end - k) / width,
@@ -98,7 +98,7 @@ void panels(const Share& a, const Scratch& s, int64_t m, int64_t rows, int64_t w
                               .x = Mode::data(a, m + t) + k / 4 * Mode::kQuadX,
                               .ldx = a.layout.row,
                               .plane = plane,
-                              .c = {c.init + skip, c.X + skip, c.sx + skip, c.ld},
+                              .c = c.from(t, k / width),
                               .has_bias = has_bias,
                               .has_zero = has_zero,
                               .total = s.total + t * columns,

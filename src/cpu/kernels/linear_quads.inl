@@ -47,13 +47,20 @@ struct Cells {
         k(k_begin) {}
   HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * set_bytes; }
   HEARTH_INLINE const uint8_t* tail() const { return cell + tail_at; }
+  // Asks for the cell (next(): the lead) that lies kPrefetchAhead bytes further on; every line once.
+  HEARTH_INLINE void prefetch() const { prefetch_ahead(cell, cell_bytes); }
   HEARTH_INLINE void next() {
     cell += cell_bytes;
     k += span;
     if (lead_bytes != 0 && k % kLeadSpan == 0) {
       lead = cell;
       cell += lead_bytes;
+      prefetch_ahead(lead, lead_bytes);
     }
+  }
+  static HEARTH_INLINE void prefetch_ahead(const uint8_t* p, int64_t bytes) {
+    if constexpr (kPrefetchAhead > 0)
+      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + kPrefetchAhead + i);
   }
 };
 
@@ -79,12 +86,18 @@ HEARTH_INLINE ScaleBias scale_bias(const Cells& c, int set, int sub) {
   return {mul(d, load_u8(scales + i)), negative(mul(dmin, load_u8(biases + i)))};
 }
 
-// What a fold adds for a row of x besides the dots; [rows of x][folds].
+// What a fold adds for a row of x besides the dots; [folds][rows of x]: a tile reads its tokens side by side.
 struct Constants {
   const int32_t* init;  // -zero * X
   const float* X;       // s16: float(X); s8: sx * float(X); formats with a bias
   const float* sx;      // s8: the scale of x
-  int64_t ld;           // folds
+  int64_t ld;           // rows of x
+
+  HEARTH_INLINE int64_t at(int64_t t, int64_t f) const { return f * ld + t; }
+  HEARTH_INLINE Constants from(int64_t t, int64_t f) const {
+    const int64_t i = at(t, f);
+    return {init + i, X + i, sx + i, ld};
+  }
 };
 
 // One tile: adds the folds of a chunk to total[t][columns] for its tokens.

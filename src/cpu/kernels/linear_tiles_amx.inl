@@ -45,7 +45,7 @@ void amx_tile(const TileCall& call, int set, int sets) {
     for (int s = 0; s < 2; ++s) {
       const Floats scale = load_floats(fold + s * 32), bias = load_floats(fold + s * 32 + 16);
       for (int t = 0; t < kPanelTokens; ++t) {
-        const int64_t i = t * call.c.ld + f;
+        const int64_t i = call.c.at(t, f);
         Ints sum = load_ints(sums[2 * s][t]);
         if constexpr (kLo) sum = add(shift<-8>(sum), load_ints(sums[2 * s + 1][t]));
         if (call.has_zero) sum = add(sum, fill_ints(static_cast<uint32_t>(call.c.init[i])));
@@ -75,9 +75,8 @@ void tiles(const TileCall& call, int tokens, int, int sets) {
   }
   TileCall part = call;
   for (int t = 0; t < tokens; t += kTileTokens) {
-    const int64_t skip = t * call.c.ld;
     part.x = call.x + t * call.ldx;
-    part.c = {call.c.init + skip, call.c.X + skip, call.c.sx + skip, call.c.ld};
+    part.c = call.c.from(t, 0);
     part.total = call.total + t * call.ld_total;
     vector_tile<Mode>(part, static_cast<int>(least(kTileTokens, tokens - t)), sets);
   }
