@@ -115,15 +115,24 @@ struct TileCall {
   int64_t ld_total;
 };
 
-// y of rows [0, rows) of a block for row m of x; total: sums of the core.
+// y of rows [0, rows) of a block for row m of x; total: sums of the core. v = total sx, + bias, y = v or y + v.
 HEARTH_INLINE void finish(const Share& a, int64_t m, int64_t n, int64_t rows, const float* total) {
   float scale = 1;
   if (a.core == Core::s16) __builtin_memcpy(&scale, a.act + m * a.layout.row, 4);
   float* y = a.y + m * a.ldy + n;
   const bool scaled = a.core == Core::s16;
-  for (int64_t r = 0; r < rows; ++r) {
+  const float* bias = a.bias ? a.bias + n : nullptr;
+  int64_t r = 0;
+  for (; r + kSetRows <= rows; r += kSetRows) {
+    Floats v = load_floats(total + r);
+    if (scaled) v = mul(v, fill_floats(scale));
+    if (bias) v = add(v, load_floats(bias + r));
+    if (a.accumulate) v = add(load_floats(y + r), v);
+    store_floats(y + r, v);
+  }
+  for (; r < rows; ++r) {
     float v = scaled ? total[r] * scale : total[r];
-    if (a.bias) v = v + a.bias[n + r];
+    if (bias) v = v + bias[r];
     y[r] = a.accumulate ? y[r] + v : v;
   }
 }

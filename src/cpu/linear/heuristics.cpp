@@ -23,7 +23,7 @@ LinearSplit split_linear(int64_t N, int64_t M, int members) {
     return per_part(blocks, rows) * (std::min(M, per_part(tiles, tokens) * kTokens) + kUnpackRows);
   };
   for (int tokens = 2; tokens <= members; ++tokens)
-    if (members % tokens == 0 && cost(members / tokens, tokens) < cost(best.row_parts, best.token_parts))
+    if (members % tokens == 0 && cost(members / tokens, tokens) * 32 <= cost(best.row_parts, best.token_parts) * 33)
       best = {members / tokens, tokens};
   return best;
 }
