@@ -10,7 +10,8 @@ if(MOLD)
 endif()
 
 # Designated initializers leave the rest at its defaults on purpose. -Wno-restrict: GCC 12 reports false overlaps in std::string concatenation (bug 105651).
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+# -Wno-deprecated-declarations: with Clang, std::stable_sort of GCC 12's library warns about a helper of its own.
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
                     -Wno-missing-field-initializers -ffp-contract=off)
 if(HEARTH_WERROR)
   add_compile_options(-Werror)

@@ -8,9 +8,6 @@
 #include "cpu/target.h"
 
 #define HEARTH_ISA avx512
-// GCC 12 takes _mm512_undefined_ps for an uninitialized value.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 HEARTH_TARGET("avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq")
 
 #include "cpu/kernels/vec_avx512.inl"

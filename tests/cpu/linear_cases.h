@@ -1,9 +1,14 @@
 // Random packed weights of every format and random activations, for the tests of the matrix kernels.
 #pragma once
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cmath>
 #include <cstring>
+#include <new>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/linear.h"
@@ -125,14 +130,30 @@ struct Product {
   const float* add_to = nullptr;  // [M, N]: accumulate onto these
 };
 
-// 64-aligned bytes filled with NaN patterns, so that a read of what nobody wrote shows.
+// 64-aligned bytes filled with NaN patterns, so that a read of what nobody wrote shows; behind them (rounded up to 64)
+// lies a page that may not be touched.
 class Buffer {
  public:
-  explicit Buffer(int64_t bytes) : memory_(static_cast<size_t>(bytes) + 128, std::byte{0xff}) {}
-  std::byte* data() { return memory_.data() + (64 - reinterpret_cast<uintptr_t>(memory_.data()) % 64) % 64; }
+  explicit Buffer(int64_t bytes) {
+    const int64_t page = sysconf(_SC_PAGESIZE), room = (bytes + 63) / 64 * 64, held = (room + page - 1) / page * page;
+    size_ = static_cast<size_t>(held + page);
+    memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) throw std::bad_alloc();
+    std::memset(memory_, 0xff, static_cast<size_t>(held));
+    mprotect(static_cast<std::byte*>(memory_) + held, static_cast<size_t>(page), PROT_NONE);
+    data_ = static_cast<std::byte*>(memory_) + held - room;
+  }
+  Buffer(Buffer&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_(other.size_), data_(other.data_) {}
+  ~Buffer() {
+    if (memory_) munmap(memory_, size_);
+  }
+  std::byte* data() { return data_; }
 
  private:
-  std::vector<std::byte> memory_;
+  void* memory_;
+  size_t size_;
+  std::byte* data_;
 };
 
 // y [M, N] of rows x [M, K]; members run one after the other.
@@ -141,15 +162,19 @@ inline std::vector<float> multiply(const Matrix& w, const std::vector<float>& x,
   std::vector<float> padded(static_cast<size_t>(M * ldy), std::nanf(""));
   if (p.add_to)
     for (int64_t m = 0; m < M; ++m) std::memcpy(&padded[static_cast<size_t>(m * ldy)], p.add_to + m * N, size_t(N) * 4);
-  Buffer act(act_row_bytes(p.core, K, p.isa) * M);
+  Buffer act(act_row_bytes(p.core, K, p.isa) * M), weights(static_cast<int64_t>(w.bytes().size())), rows(M * K * 4);
+  std::memcpy(weights.data(), w.bytes().data(), w.bytes().size());
+  std::memcpy(rows.data(), x.data(), static_cast<size_t>(M * K) * 4);
+  const Matrix guarded = Matrix::view({weights.data(), w.bytes().size()}, nullptr);
+  const float* in = reinterpret_cast<const float*>(rows.data());
   if (p.core != Core::f32)
-    quantize_rows({.core = p.core, .K = K, .x = x.data(), .ldx = K, .act = act.data(), .isa = p.isa}, 0, M);
+    quantize_rows({.core = p.core, .K = K, .x = in, .ldx = K, .act = act.data(), .isa = p.isa}, 0, M);
   for (int member = 0; member < p.members; ++member) {
     Buffer scratch(linear_scratch_bytes(M, K));
-    linear({.w = &w,
+    linear({.w = &guarded,
             .core = p.core,
             .M = M,
-            .x = x.data(),
+            .x = in,
             .ldx = K,
             .act = act.data(),
             .y = padded.data(),

@@ -32,7 +32,11 @@ TEST(LinearSplit, few_rows_of_x_split_W_alone) {
 
 TEST(LinearSplit, narrow_matrices_split_tokens) {
   EXPECT_GT(split_linear(64, 512, 8).token_parts, 1);  // two blocks cannot feed eight members
-  EXPECT_EQ(split_linear(4096, 512, 2).row_parts, 2);  // nothing is unpacked twice
+}
+
+TEST(LinearSplit, tokens_are_split_where_that_costs_as_much) {
+  EXPECT_EQ(split_linear(4096, 512, 2).token_parts, 2);
+  EXPECT_EQ(split_linear(4096, 24, 2).row_parts, 2);  // unpacking twice would cost more than it saves
 }
 
 TEST(Isa, names_are_checked) {

@@ -179,8 +179,7 @@ __attribute__((noinline)) void tile_pairs(const TileCall& call, int set) {
           add_pairs(sum[t][1], b, v);
         });
       });
-    tokens([&]<int t>()
-               __attribute__((always_inline)) { fold.template add<kGroupScale, t>(sum[t][0], sum[t][1]); });
+    tokens([&]<int t>() __attribute__((always_inline)) { fold.template add<kGroupScale, t>(sum[t][0], sum[t][1]); });
   }
 }
 
@@ -194,7 +193,8 @@ __attribute__((noinline)) void tile_bytes(const TileCall& call, int set) {
   Fold fold(call, set);
   const __m256i ones = _mm256_set1_epi16(1);
   const auto tokens = [](auto&& g) __attribute__((always_inline)) { each<0, kTokens>(g); };
-  for (int64_t f = 0; f < folds; ++f, fold.next(), panel += kQuads * 64, x.first += 4 * kQuads, x.fourth += 4 * kQuads) {
+  for (int64_t f = 0; f < folds;
+       ++f, fold.next(), panel += kQuads * 64, x.first += 4 * kQuads, x.fourth += 4 * kQuads) {
     __m256i wide[kTokens][2];
     each<0, kParts>([&]<int part>() __attribute__((always_inline)) {
       __m256i sum[kTokens][2];

@@ -22,8 +22,9 @@ LinearSplit split_linear(int64_t N, int64_t M, int members) {
   const auto cost = [&](int rows, int tokens) {
     return per_part(blocks, rows) * (std::min(M, per_part(tiles, tokens) * kTokens) + kUnpackRows);
   };
+  const auto alike_or_less = [](int64_t a, int64_t b) { return a * 32 <= b * 33; };
   for (int tokens = 2; tokens <= members; ++tokens)
-    if (members % tokens == 0 && cost(members / tokens, tokens) * 32 <= cost(best.row_parts, best.token_parts) * 33)
+    if (members % tokens == 0 && alike_or_less(cost(members / tokens, tokens), cost(best.row_parts, best.token_parts)))
       best = {members / tokens, tokens};
   return best;
 }

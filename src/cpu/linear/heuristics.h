@@ -10,7 +10,8 @@ struct LinearSplit {
 };
 
 // row_parts * token_parts = members. Up to kDirectRows rows of x only W is split (every weight is read once); beyond,
-// the grid with the least work of the busiest member, weights unpacked by each token part counted in.
+// the grid with the least work of the busiest member, weights unpacked by each token part counted in; of grids that
+// cost alike (within 1/32) the one with the most token parts, whose members read x from their own L2.
 LinearSplit split_linear(int64_t N, int64_t M, int members);
 
 struct LinearPart {
