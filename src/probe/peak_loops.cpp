@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/isa.h"
+#include "cpu/target.h"
 
 namespace hearth::probe {
 namespace {
@@ -15,8 +16,7 @@ namespace {
 #define HEARTH_LOOP(body) \
   "vpxor %%xmm10, %%xmm10, %%xmm10\nvpxor %%xmm11, %%xmm11, %%xmm11\n1:\n" body "dec %0\njnz 1b\n"
 
-#pragma GCC push_options
-#pragma GCC target("avx2,fma")
+HEARTH_TARGET("avx2,fma")
 void fma256(int64_t n) {
   asm volatile(HEARTH_LOOP("vfmadd231ps %%ymm10, %%ymm11, %%ymm0\nvfmadd231ps %%ymm10, %%ymm11, %%ymm1\n"
                            "vfmadd231ps %%ymm10, %%ymm11, %%ymm2\nvfmadd231ps %%ymm10, %%ymm11, %%ymm3\n"
@@ -61,10 +61,9 @@ void read256(const std::byte* data, int64_t bytes) {
   }
   for (__m256i& v : s) asm volatile("" ::"x"(v));
 }
-#pragma GCC pop_options
+HEARTH_TARGET_END
 
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512bw,avx512vl,avx512vnni,avx512bf16")
+HEARTH_TARGET("avx512f,avx512bw,avx512vl,avx512vnni,avx512bf16")
 void fma512(int64_t n) {
   asm volatile(HEARTH_LOOP("vfmadd231ps %%zmm10, %%zmm11, %%zmm0\nvfmadd231ps %%zmm10, %%zmm11, %%zmm1\n"
                            "vfmadd231ps %%zmm10, %%zmm11, %%zmm2\nvfmadd231ps %%zmm10, %%zmm11, %%zmm3\n"
@@ -106,10 +105,9 @@ void read512(const std::byte* data, int64_t bytes) {
   }
   for (__m512i& v : s) asm volatile("" ::"v"(v));
 }
-#pragma GCC pop_options
+HEARTH_TARGET_END
 
-#pragma GCC push_options
-#pragma GCC target("amx-tile,amx-int8")
+HEARTH_TARGET("amx-tile,amx-int8")
 // Eight tiles: 4 sums, 2 + 2 operands; one TDPBUSD is 16 x 16 x 64 products.
 void amx_int8(int64_t n) {
   struct alignas(64) Config {
@@ -133,7 +131,7 @@ void amx_int8(int64_t n) {
   }
   _tile_release();
 }
-#pragma GCC pop_options
+HEARTH_TARGET_END
 
 void read_plain(const std::byte* data, int64_t bytes) {
   const auto* p = reinterpret_cast<const uint64_t*>(data);
