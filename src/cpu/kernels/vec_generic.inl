@@ -121,9 +121,10 @@ inline IVec shift_right(const IVec& a) {  // zeros come in
   HEARTH_LANES r.i[l] = static_cast<int32_t>(static_cast<uint32_t>(a.i[l]) >> n);
   return r;
 }
-inline IVec nearest(const Vec& x) {  // ties to even; |x| < 2^31
+inline IVec nearest(const Vec& x) {  // ties to even; -2^31 for a NaN and beyond the integers, as the hardware has it
   IVec r;
-  HEARTH_LANES_ROLLED r.i[l] = static_cast<int32_t>(__builtin_rintf(x.f[l]));
+  HEARTH_LANES_ROLLED r.i[l] =
+      x.f[l] >= -0x1p31f && x.f[l] < 0x1p31f ? static_cast<int32_t>(__builtin_rintf(x.f[l])) : INT32_MIN;
   return r;
 }
 inline Vec to_float(const IVec& x) {
