@@ -14,7 +14,7 @@ namespace hearth::cpu {
 struct CpuOptions {
   int threads = 1;
   Isa isa = best_isa();
-  // Repacked weights are kept here and mapped on the next load, when a folder is named. A cache that does not fit is
+  // Repacked weights are kept here and read on the next load, when a folder is named. A cache that does not fit is
   // rebuilt; one that cannot be written is done without.
   PackCacheOptions pack_cache;
   bool poison = false;  // tests: every run starts with NaN in all memory that it may only write first

@@ -1,4 +1,4 @@
-// Repacked weights on disk, so that a model's second load maps them instead of packing again. One file a model:
+// Repacked weights on disk, so that a model's second load reads them instead of packing again. One file a model:
 //   0       "hearthP2", zeros up to 4096
 //   4096    the matrices, each 64-aligned, zeros between
 //   then    the index (JSON):
