@@ -177,6 +177,30 @@ TEST(Gguf, end_ids_are_named_or_known_by_spelling) {
   EXPECT_EQ(Ids(bare.end_ids().begin(), bare.end_ids().end()), (Ids{2}));
 }
 
+TEST(Gguf, marks_of_turns_are_control_tokens_whatever_the_file_calls_them) {
+  GgufTokenizer g = sentencepiece_gguf({{"a", -1}});
+  for (const char* token : {"<|im_start|>", "<|im_end|>", "<|tool|>"}) {
+    g.tokens.push_back(token);
+    g.scores.push_back(0);
+    g.types.push_back(4);
+  }
+  const int32_t start = kFirstPiece + 1, end = start + 1, tool = end + 1;
+  const Tokenizer t = from_gguf(g);
+  EXPECT_TRUE(t.is_special(start) && t.is_special(end));
+  EXPECT_FALSE(t.is_special(tool));
+  EXPECT_EQ(Ids(t.end_ids().begin(), t.end_ids().end()), (Ids{2, end}));
+  const Ids text = t.encode("<|im_start|>a<|im_end|><|tool|>", kPlain);
+  EXPECT_EQ(std::count(text.begin(), text.end(), start) + std::count(text.begin(), text.end(), end), 0);
+  EXPECT_EQ(text.back(), tool);
+  // An end token that the file names by its id alone.
+  g.types[static_cast<size_t>(tool)] = 1;
+  EXPECT_FALSE(from_gguf(g).is_special(tool));
+  g.eot = tool;
+  EXPECT_TRUE(from_gguf(g).is_special(tool));
+  g.types.clear();
+  EXPECT_TRUE(from_gguf(g).is_special(tool));
+}
+
 TEST(Decode, ids_outside_of_the_vocabulary_are_refused) {
   const Tokenizer t = from_json(byte_level_json({}));
   EXPECT_EQ(t.vocab_size(), 258);

@@ -17,8 +17,8 @@ using Steps = std::vector<PreTokenizerStep>;
 // The patterns of a family one after the other, then the byte alphabet.
 Steps byte_level(std::initializer_list<std::string> split_by) {
   Steps steps;
-  for (const std::string& pattern : split_by) steps.push_back(PatternSplit{.pattern = pattern});
-  steps.push_back(ByteLevelSplit{.add_prefix_space = false, .use_regex = false});
+  for (const std::string& pattern : split_by) steps.emplace_back(PatternSplit{.pattern = pattern});
+  steps.emplace_back(ByteLevelSplit{.add_prefix_space = false, .use_regex = false});
   return steps;
 }
 
@@ -68,6 +68,9 @@ Family family_of(const std::string& pre, std::string_view what) {
 constexpr std::array<std::string_view, 9> kEndOfTurn = {"<|eot_id|>",    "<|im_end|>",    "<|end|>",
                                                         "<end_of_turn>", "<|endoftext|>", "<EOT>",
                                                         "_<EOT>",        "[EOT]",         "<end_of_utterance>"};
+// And its beginning, with the end of a role's name.
+constexpr std::array<std::string_view, 4> kStartOfTurn = {"<|im_start|>", "<|start_header_id|>", "<|end_header_id|>",
+                                                          "<start_of_turn>"};
 
 class GgufReader {
  public:
@@ -109,14 +112,29 @@ class GgufReader {
     return static_cast<int32_t>(*id);
   }
 
+  // Converters of old wrote the marks of turns as user-defined tokens, which are found in any text, and now and then an
+  // end token as a normal one. They are control tokens: a message must not be able to end its turn.
+  PieceType type_of(size_t id) const {
+    if (g_.types.empty()) return is_end(id) ? PieceType::control : PieceType::normal;
+    const PieceType type = piece_type(g_.types[id], static_cast<int64_t>(id), t_.what);
+    const auto spelled = [&](const auto& list) {
+      return std::find(list.begin(), list.end(), g_.tokens[id]) != list.end();
+    };
+    if (type == PieceType::user_defined && (spelled(kEndOfTurn) || spelled(kStartOfTurn))) return PieceType::control;
+    return is_end(id) && (type == PieceType::user_defined || type == PieceType::normal) ? PieceType::control : type;
+  }
+  bool is_end(size_t id) const {
+    const auto at = static_cast<int64_t>(id);
+    return g_.eos == at || g_.eot == at || g_.eom == at;
+  }
+
   // `spell` turns the file's spelling into the piece's.
   template <class Spell>
   void read_pieces(Spell&& spell) {
     t_.pieces.resize(g_.tokens.size());
     t_.types.reserve(g_.tokens.size());
     for (size_t id = 0; id < g_.tokens.size(); ++id) {
-      t_.types.push_back(g_.types.empty() ? PieceType::normal
-                                          : piece_type(g_.types[id], static_cast<int64_t>(id), t_.what));
+      t_.types.push_back(type_of(id));
       if (!g_.tokens[id].empty()) vocabulary_.add(static_cast<int64_t>(id), spell(g_.tokens[id], t_.types.back()));
     }
     t_.unk = id_of(g_.unk, "unknown_token_id");
@@ -156,7 +174,7 @@ class GgufReader {
     t_.unk.reset();  // bytes without a piece vanish, as with the models' own tokenizers
     t_.merges.reserve(g_.merges.size());
     for (const std::string& merge : g_.merges) vocabulary_.add_merge(merge);
-    if (family.nfc) t_.normalizers.push_back(UnicodeForm{UnicodeForm::Form::nfc});
+    if (family.nfc) t_.normalizers.emplace_back(UnicodeForm{UnicodeForm::Form::nfc});
     t_.pre_tokenizers = std::move(family.steps);
     t_.decoders = {DecodeByteLevel{}};
     add_marked_tokens();
@@ -170,8 +188,8 @@ class GgufReader {
     read_pieces([](const std::string& s, PieceType) { return std::string_view(s); });
     t_.merges.reserve(g_.merges.size());
     for (const std::string& merge : g_.merges) vocabulary_.add_merge(merge);
-    t_.normalizers.push_back(ReplaceAll{.pattern = " ", .content = "\u2581"});
-    t_.pre_tokenizers.push_back(PatternSplit{.pattern = patterns::kNewlines});
+    t_.normalizers.emplace_back(ReplaceAll{.pattern = " ", .content = "\u2581"});
+    t_.pre_tokenizers.emplace_back(PatternSplit{.pattern = patterns::kNewlines});
     t_.decoders = {DecodeReplace{"\u2581", " "}, DecodeByteFallback{}, DecodeFuse{}};
     add_marked_tokens();
     add_around(true, false);
@@ -210,8 +228,8 @@ class GgufReader {
       return "##" + s;
     });
     if (!t_.unk) fail(ErrorKind::corrupt_file, "{}: a bert tokenizer without tokenizer.ggml.unknown_token_id", t_.what);
-    t_.normalizers.push_back(BertNormalizer{});
-    t_.pre_tokenizers.push_back(BertSplit{});
+    t_.normalizers.emplace_back(BertNormalizer{});
+    t_.pre_tokenizers.emplace_back(BertSplit{});
     t_.decoders = {DecodeWordPiece{}};
     add_marked_tokens();
     const auto cls = id_of(g_.cls ? g_.cls : g_.bos, "cls_token_id"), sep = id_of(g_.sep, "seperator_token_id");
