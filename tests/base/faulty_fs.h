@@ -90,24 +90,4 @@ class FaultyFs : public io::Fs {
   std::string reason_;
 };
 
-// A folder of its own, removed at the end.
-class TemporaryDir {
- public:
-  TemporaryDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "hearth-test-XXXXXX").string();
-    if (!::mkdtemp(name.data())) fail(ErrorKind::io, "{}: mkdtemp failed", name);
-    path_ = name;
-  }
-  TemporaryDir(const TemporaryDir&) = delete;
-  TemporaryDir& operator=(const TemporaryDir&) = delete;
-  ~TemporaryDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace hearth::test

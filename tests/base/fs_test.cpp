@@ -4,12 +4,13 @@
 #include <sys/stat.h>
 
 #include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 
 namespace hearth::io {
 namespace {
 
 using test::FaultyFs;
-using test::TemporaryDir;
+using test::TempDir;
 
 std::string read(const Path& path) { return real_fs().read_file(path, 1 << 20); }
 
@@ -24,7 +25,7 @@ Error refusal(const Call& call) {
 }
 
 TEST(Fs, writes_and_replaces_whole_files) {
-  const TemporaryDir dir;
+  const TempDir dir;
   const Path path = dir.path() / "a.json";
   write_file_atomic(real_fs(), path, "one");
   EXPECT_EQ(read(path), "one");
@@ -37,7 +38,7 @@ TEST(Fs, writes_and_replaces_whole_files) {
 }
 
 TEST(Fs, what_is_no_file_is_never_replaced) {
-  const TemporaryDir dir;
+  const TempDir dir;
   const Path pipe = dir.path() / "pipe", link = dir.path() / "link";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   std::filesystem::create_symlink("pipe", link);
@@ -53,7 +54,7 @@ TEST(Fs, what_is_no_file_is_never_replaced) {
 }
 
 TEST(Fs, an_error_names_the_file_and_not_the_temporary) {
-  const TemporaryDir dir;
+  const TempDir dir;
   const Path path = dir.path() / "absent" / "a.json";
   const Error e = refusal([&] { write_file_atomic(real_fs(), path, "x"); });
   EXPECT_EQ(e.kind(), ErrorKind::not_found);
@@ -67,7 +68,7 @@ TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
     for (const bool for_good : {false, true}) {
       int failures = 0;
       for (int nth = 1;; ++nth) {
-        const TemporaryDir dir;
+        const TempDir dir;
         const Path path = dir.path() / "state";
         write_file_atomic(real_fs(), path, "old");
         FaultyFs faulty(real_fs(), nth, reason);
@@ -93,7 +94,7 @@ TEST(Fs, a_failing_disk_leaves_the_old_version_or_the_new_one) {
 }
 
 TEST(Fs, without_commit_nothing_appears) {
-  const TemporaryDir dir;
+  const TempDir dir;
   {
     AtomicFile file(real_fs(), dir.path() / "x");
     file.write("half");
@@ -102,7 +103,7 @@ TEST(Fs, without_commit_nothing_appears) {
 }
 
 TEST(Fs, a_failed_file_is_dead) {
-  const TemporaryDir dir;
+  const TempDir dir;
   FaultyFs faulty(real_fs(), 3, "Input/output error");
   AtomicFile file(faulty, dir.path() / "x");
   EXPECT_EQ(refusal([&] { file.write("abc"); }).kind(), ErrorKind::io);
@@ -110,7 +111,7 @@ TEST(Fs, a_failed_file_is_dead) {
 }
 
 TEST(Fs, two_writers_of_one_name_do_not_meet) {
-  const TemporaryDir dir;
+  const TempDir dir;
   AtomicFile a(real_fs(), dir.path() / "x"), b(real_fs(), dir.path() / "x");
   a.write("from a");
   b.write("from b");
@@ -120,7 +121,7 @@ TEST(Fs, two_writers_of_one_name_do_not_meet) {
 }
 
 TEST(Fs, errors_name_path_and_reason) {
-  const TemporaryDir dir;
+  const TempDir dir;
   const Path path = dir.path() / "x";
   const std::string name = path.string();
   EXPECT_EQ(refusal([&] { read(path); }).kind(), ErrorKind::not_found);
@@ -136,7 +137,7 @@ TEST(Fs, errors_name_path_and_reason) {
 }
 
 TEST(Fs, folders_and_removal) {
-  const TemporaryDir dir;
+  const TempDir dir;
   real_fs().make_dirs(dir.path() / "a" / "b" / "c");
   real_fs().make_dirs(dir.path() / "a" / "b" / "c");
   write_file_atomic(real_fs(), dir.path() / "a" / "z", "");

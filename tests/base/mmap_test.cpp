@@ -10,11 +10,12 @@
 
 #include "base/error.h"
 #include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 
 namespace hearth {
 namespace {
 
-std::filesystem::path file_of(const test::TemporaryDir& dir, const std::string& name, size_t bytes) {
+std::filesystem::path file_of(const test::TempDir& dir, const std::string& name, size_t bytes) {
   const std::filesystem::path path = dir.path() / name;
   std::ofstream(path) << std::string(bytes, 'x');
   return path;
@@ -28,7 +29,7 @@ int sum(std::span<const std::byte> bytes) {
 
 // a file that shrinks under its reader is a sentence and exit code 1, no bare signal.
 TEST(MappedFileDeathTest, a_file_that_shrinks_is_named) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const std::filesystem::path path = file_of(dir, "shrinks", 1 << 20);
   const auto read_shrunk = [&] {
     MappedFile::report_losses();
@@ -43,7 +44,7 @@ TEST(MappedFileDeathTest, a_file_that_shrinks_is_named) {
 
 // Another file's SIGBUS, that no MappedFile stands for, is still a signal.
 TEST(MappedFileDeathTest, a_closed_map_is_not_named) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto raise_bus = [&] {
     MappedFile::report_losses();
     {
@@ -59,7 +60,7 @@ TEST(MappedFileDeathTest, no_address_space_is_a_refusal) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer itself needs the address space that the test takes away";
 #endif
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const std::filesystem::path path = file_of(dir, "sparse", 0);
   std::filesystem::resize_file(path, int64_t{1} << 40);
   const auto open_without_room = [&] {

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
 
 namespace hearth::cli {
 namespace {
-using testing::fixed_env;
+using test::fixed_env;
 
 constexpr Positional kPositionals[] = {
     {.name = "MODEL", .help = "a model"},

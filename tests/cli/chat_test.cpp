@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "cli/scripted_backend.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
+#include "support/temp_dir.h"
 
 namespace hearth::cli {
 namespace {
@@ -33,14 +34,14 @@ class ChatTest : public ::testing::Test {
   ScriptedLines lines;
   Interrupt interrupt;
   std::string answers, notes;
-  testing::TempFolder folder;
+  test::TempDir folder;
   Chat chat{backend,
             lines,
             interrupt,
             {.answer = [this](std::string_view text) { answers += text; },
              .note = [this](std::string_view text) { notes += std::string(text) + "\n"; },
              .error = [this](std::string_view text) { notes += std::string(text) + "\n"; }},
-            testing::fixed_env({{"HOME", folder.path().string()}})};
+            test::fixed_env({{"HOME", folder.path().string()}})};
 };
 
 TEST_F(ChatTest, keeps_the_conversation) {
@@ -133,7 +134,7 @@ TEST_F(ChatTest, saves_and_loads) {
   run({"/system Be brief.", "Hi", "/save ~/chat.json", "/clear", "/load ~/chat.json", "more"});
   ASSERT_EQ(backend.asked[1].size(), 4u);
   EXPECT_EQ(backend.asked[1][2].content, "Hello.");
-  const auto messages = parse_conversation(testing::read(folder.path() / "chat.json"), "chat.json");
+  const auto messages = parse_conversation(test::read_bytes(folder.path() / "chat.json"), "chat.json");
   EXPECT_EQ(messages.size(), 3u);
 }
 

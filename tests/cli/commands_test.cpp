@@ -13,7 +13,7 @@
 #include "cli/help.h"
 #include "cli/text_width.h"
 #include "cli/version.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
 
 namespace hearth::cli {
 namespace {
@@ -90,7 +90,7 @@ TEST(Commands, the_version_is_that_of_the_build) {
 }
 
 TEST(Color, follows_flag_then_environment_then_terminal) {
-  using testing::fixed_env;
+  using test::fixed_env;
   EXPECT_TRUE(use_color("always", fixed_env({{"NO_COLOR", "1"}}), false));
   EXPECT_FALSE(use_color("never", fixed_env({{"CLICOLOR_FORCE", "1"}}), true));
   EXPECT_FALSE(use_color("auto", fixed_env({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}}), true));

@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "hub/temp_folder.h"
+#include "support/temp_dir.h"
 
 namespace hearth::cli {
 namespace {
 namespace fs = std::filesystem;
-using testing::TempFolder;
+using test::TempDir;
 
 TEST(History, survives_a_restart) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path file = folder.path() / "state/run_history";
   {
     History history(file);
@@ -29,7 +29,7 @@ TEST(History, survives_a_restart) {
 }
 
 TEST(History, is_bounded) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path file = folder.path() / "h";
   {
     History history(file);
@@ -40,12 +40,12 @@ TEST(History, is_bounded) {
   const History again(file);
   EXPECT_EQ(again.entries().size(), History::kEntriesMax);
   EXPECT_EQ(again.entries().front(), "1500");
-  const std::string text = testing::read(file);
+  const std::string text = test::read_bytes(file);
   EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 2000);
 }
 
 TEST(History, bad_files_do_not_stop_a_chat) {
-  const TempFolder folder;
+  const TempDir folder;
   folder.write("h", "ok\n\xFF\xFE\n\n\\");
   History history(folder.path() / "h");
   EXPECT_EQ(history.entries(), (std::vector<std::string>{"ok", "\xEF\xBF\xBD\xEF\xBF\xBD", "\\"}));

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/error.h"
+#include "support/outcome.h"
 
 namespace hearth::test {
 
@@ -115,17 +115,6 @@ double cpu_ms(const Call& call) {
     best = std::min(best, 1000.0 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   return best;
-}
-
-// The sentence of the Error that `call` throws, behind its kind; "accepted" without one.
-template <class Call>
-std::string outcome(const Call& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    return std::string(name_of(e.kind())) + ": " + e.what();
-  }
-  return "accepted";
 }
 
 }  // namespace hearth::test

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 #include "formats/builders.h"
 #include "formats/model_dir.h"
 
@@ -104,7 +104,7 @@ TEST(KvConfig, refusals) {
 }
 
 TEST(ModelDir, reads_what_is_there) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto write = [&](const char* name, const char* text) { std::ofstream(dir.path() / name) << text; };
   EXPECT_EQ(outcome([&] { ModelDir::open(dir.path()); }),
             "not_found: " + (dir.path() / "config.json").string() + ": open: No such file or directory");

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 #include "formats/builders.h"
 
 namespace hearth::formats {
@@ -130,7 +130,7 @@ GgufBytes part(int no, int count, int total, const std::string& tensor) {
 }
 
 TEST(Gguf, split_files_are_one) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto path = [&](int no) { return dir.path() / fmt::format("m-0000{}-of-00002.gguf", no); };
   write(path(1), part(0, 2, 2, "a").text);
   write(path(2), part(1, 2, 2, "b").text);
@@ -164,7 +164,7 @@ TEST(Gguf, opening_a_large_vocabulary_takes_under_50_ms) {
   GgufBytes bytes(0, 1);
   bytes.array("tokens", 8, 262'144);
   for (int i = 0; i < 262'144; ++i) bytes.string("token-" + std::to_string(i));
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   write(dir.path() / "v.gguf", bytes.text);
   const double ms = test::cpu_ms([&] {
     const GgufFile file = GgufFile::open(dir.path() / "v.gguf");

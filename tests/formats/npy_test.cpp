@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 #include "formats/builders.h"
 
 namespace hearth::formats {
@@ -13,7 +13,7 @@ namespace {
 using test::outcome;
 
 TEST(Npy, header_and_rows) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto path = dir.path() / "x.npy";
   const float values[] = {1, 2, 3, 4, 5, 6};
   {
@@ -34,7 +34,7 @@ TEST(Npy, header_and_rows) {
 }
 
 TEST(Npy, the_announced_shape_binds) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto path = dir.path() / "x.npy";
   const std::string name = path.string();
   const std::vector<float> values(6);

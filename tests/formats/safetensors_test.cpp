@@ -5,7 +5,7 @@
 #include <bit>
 #include <fstream>
 
-#include "base/faulty_fs.h"
+#include "support/temp_dir.h"
 #include "formats/builders.h"
 
 namespace hearth::formats {
@@ -59,7 +59,7 @@ TEST(Safetensors, every_dtype_has_its_size) {
 }
 
 TEST(Safetensors, views_name_what_is_absent_or_unreadable) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto path = dir.path() / "a.safetensors";
   write(
       path,
@@ -81,7 +81,7 @@ std::string shard(const std::string& tensor) {
 }
 
 TEST(Safetensors, shards_by_name_order) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   EXPECT_EQ(outcome([&] { Safetensors::open_dir(dir.path()); }),
             "not_found: " + dir.path().string() + ": no model*.safetensors");
   write(dir.path() / "model-00002-of-00002.safetensors", shard("b"));
@@ -100,7 +100,7 @@ TEST(Safetensors, shards_by_name_order) {
 }
 
 TEST(Safetensors, shards_by_index) {
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   const auto index = dir.path() / "model.safetensors.index.json";
   const auto with = [&](const std::string& map) {
     write(index, fmt::format(R"({{"metadata":{{"total_size":8,"x":[{{}}]}},"weight_map":{{{}}}}})", map));
@@ -129,7 +129,7 @@ TEST(Safetensors, opening_ten_thousand_tensors_takes_under_50_ms) {
   for (int i = 0; i < 10'000; ++i)
     header += fmt::format(R"({}"model.layers.{}.weight":{{"dtype":"BF16","shape":[2,4],"data_offsets":[{},{}]}})",
                           i ? "," : "", i, 16 * i, 16 * i + 16);
-  const test::TemporaryDir dir;
+  const test::TempDir dir;
   write(dir.path() / "model.safetensors", safetensors(header + "}", 160'000));
   const double ms = test::cpu_ms([&] { EXPECT_EQ(Safetensors::open_dir(dir.path()).tensors().size(), 10'000u); });
   EXPECT_LT(ms, 50.0 * test::kSanitizerFactor);

@@ -8,15 +8,16 @@
 #include "base/error.h"
 #include "hub/publish.h"
 #include "hub/store.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
+#include "support/temp_dir.h"
 
 namespace hearth::hub {
 namespace {
 namespace fs = std::filesystem;
-using testing::read;
-using testing::TempFolder;
-using testing::tiny_gguf;
-using testing::tiny_safetensors;
+using test::read_bytes;
+using test::TempDir;
+using test::tiny_gguf;
+using test::tiny_safetensors;
 
 std::vector<std::string> tree(const fs::path& root) {
   std::vector<std::string> paths;
@@ -38,7 +39,7 @@ ErrorKind kind_of(const std::function<void()>& action) {
 }
 
 TEST(Import, a_file_becomes_blob_snapshot_and_ref) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   const fs::path file = folder.write("My model (v1).gguf", tiny_gguf("x"));
   int64_t seen = 0;
@@ -51,12 +52,12 @@ TEST(Import, a_file_becomes_blob_snapshot_and_ref) {
   digest.add(tiny_gguf("x"));
   const std::string blob = digest.hex();
   const fs::path root = cache / "models--local--My-model-v1";
-  EXPECT_EQ(read(root / "blobs" / blob), tiny_gguf("x"));
+  EXPECT_EQ(read_bytes(root / "blobs" / blob), tiny_gguf("x"));
   EXPECT_EQ(fs::read_symlink(result.folder / "My model (v1).gguf"), "../../blobs/" + blob);
-  EXPECT_EQ(read(root / "refs/main"), result.revision);
+  EXPECT_EQ(read_bytes(root / "refs/main"), result.revision);
   EXPECT_EQ(result.revision.size(), 40u);
-  const Store store(cache, folder.path(), testing::fixed_env({}));
-  EXPECT_EQ(read(store.find("my-model").path), tiny_gguf("x"));
+  const Store store(cache, folder.path(), test::fixed_env({}));
+  EXPECT_EQ(read_bytes(store.find("my-model").path), tiny_gguf("x"));
 
   const auto before = tree(cache);
   const ImportResult again = import_model(cache, file, {.repo = ""});
@@ -66,7 +67,7 @@ TEST(Import, a_file_becomes_blob_snapshot_and_ref) {
 }
 
 TEST(Import, a_folder_with_nested_files_and_hub_names) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   folder.write("m/config.json", "{}");
   folder.write("m/empty.txt", "");
@@ -80,22 +81,22 @@ TEST(Import, a_folder_with_nested_files_and_hub_names) {
   // git hash-object of an empty file, and of "{}".
   EXPECT_EQ(fs::read_symlink(result.folder / "empty.txt"), "../../blobs/e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
   EXPECT_EQ(fs::read_symlink(result.folder / "config.json"), "../../blobs/9e26dfeeb6e641a33dae4961196235bdb965b21b");
-  EXPECT_EQ(read(result.folder / "onnx/x.json"), "[]");
+  EXPECT_EQ(read_bytes(result.folder / "onnx/x.json"), "[]");
   EXPECT_EQ(read_snapshots(cache, "o/n")[0].problem, "");
 }
 
 TEST(Import, a_new_version_moves_main_and_keeps_the_old_snapshot) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   const ImportResult first = import_model(cache, folder.write("m.gguf", tiny_gguf("one")), {.repo = "o/n"});
   const ImportResult second = import_model(cache, folder.write("m.gguf", tiny_gguf("two")), {.repo = "o/n"});
   EXPECT_NE(first.revision, second.revision);
   EXPECT_EQ(read_ref(cache, "o/n", "main"), second.revision);
-  EXPECT_EQ(read(first.folder / "m.gguf"), tiny_gguf("one"));
+  EXPECT_EQ(read_bytes(first.folder / "m.gguf"), tiny_gguf("one"));
 }
 
 TEST(Import, refuses_before_it_writes) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   const fs::path good = folder.write("m.gguf", tiny_gguf("x"));
   const fs::path cut = folder.write("cut.gguf", tiny_gguf("x").substr(0, 30));
@@ -119,7 +120,7 @@ TEST(Import, refuses_before_it_writes) {
 }
 
 TEST(Import, cancelled_or_failed_leaves_nothing) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
   const std::atomic<bool> cancel = true;
@@ -130,7 +131,7 @@ TEST(Import, cancelled_or_failed_leaves_nothing) {
 }
 
 TEST(Import, one_writer_a_name_and_temporaries_of_the_dead_go) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path cache = folder.path() / "hub";
   const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
   import_model(cache, file, {.repo = "o/n"});
@@ -150,7 +151,7 @@ TEST(Import, one_writer_a_name_and_temporaries_of_the_dead_go) {
 }
 
 TEST(Import, hard_link_shares_the_bytes) {
-  const TempFolder folder;
+  const TempDir folder;
   const fs::path file = folder.write("m.gguf", tiny_gguf("x"));
   const ImportResult result = import_model(folder.path() / "hub", file, {.repo = "o/n", .hard_link = true});
   EXPECT_EQ(result.bytes_copied, 0);

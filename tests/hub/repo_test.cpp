@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "hub/paths.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
+#include "support/temp_dir.h"
 
 namespace hearth::hub {
 namespace {
 namespace fs = std::filesystem;
-using testing::TempFolder;
+using test::TempDir;
 
 TEST(Repo, names_and_folders) {
   for (const char* good : {"org/name", "gpt2", "a-b/c.d_e", "Qwen/Qwen2.5-0.5B"}) {
@@ -34,7 +35,7 @@ TEST(Repo, paths_inside_a_repository) {
 std::string revision(char c) { return std::string(40, c); }
 
 TEST(Repo, reads_links_of_our_shape_alone) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string blob = std::string(64, 'b');
   folder.write("models--o--n/blobs/" + blob, "1234");
   folder.write("secret", "x");
@@ -57,7 +58,7 @@ TEST(Repo, reads_links_of_our_shape_alone) {
 }
 
 TEST(Repo, says_what_an_incomplete_snapshot_lacks) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string root = "models--o--n/snapshots/" + revision('1') + "/";
   folder.write(root + "config.json", "{}");
   folder.write(root + "model-00001-of-00002.safetensors", "x");
@@ -77,7 +78,7 @@ TEST(Repo, says_what_an_incomplete_snapshot_lacks) {
 }
 
 TEST(Repo, canonical_is_main_else_the_newest) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string root = "models--o--n/snapshots/";
   folder.write(root + revision('1') + "/m.gguf", "x");
   folder.write(root + revision('2') + "/m.gguf", "x");
@@ -100,7 +101,7 @@ TEST(Repo, ggufs_to_choose_from) {
 }
 
 TEST(Paths, follow_the_environment) {
-  using testing::fixed_env;
+  using test::fixed_env;
   EXPECT_EQ(hub_cache(fixed_env({{"HF_HUB_CACHE", "/c"}, {"HF_HOME", "/h"}, {"HOME", "/u"}})), "/c");
   EXPECT_EQ(hub_cache(fixed_env({{"HF_HUB_CACHE", ""}, {"HF_HOME", "/h"}, {"HOME", "/u"}})), "/h/hub");
   EXPECT_EQ(hub_cache(fixed_env({{"HOME", "/u"}})), "/u/.cache/huggingface/hub");

@@ -3,14 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "hub/temp_folder.h"
+#include "hub/fixtures.h"
+#include "support/temp_dir.h"
 
 namespace hearth::hub {
 namespace {
 namespace fs = std::filesystem;
-using testing::fixed_env;
-using testing::TempFolder;
-using testing::tiny_gguf;
+using test::fixed_env;
+using test::TempDir;
+using test::tiny_gguf;
 
 class StoreTest : public ::testing::Test {
  protected:
@@ -35,7 +36,7 @@ class StoreTest : public ::testing::Test {
     EXPECT_EQ(found, kind) << name << ": " << sentence;
     EXPECT_NE(sentence.find(part), std::string::npos) << name << ": " << sentence;
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 TEST_F(StoreTest, finds_paths_first) {
@@ -45,7 +46,7 @@ TEST_F(StoreTest, finds_paths_first) {
   EXPECT_EQ(store().find(no_suffix.string()).format, ModelFormat::gguf);
   EXPECT_EQ(store().find(file.string() + ":style").adapter, "style");
   folder.write("dir/config.json", "{}");
-  folder.write("dir/model.safetensors", testing::tiny_safetensors());
+  folder.write("dir/model.safetensors", test::tiny_safetensors());
   const FoundModel dir = store().find((folder.path() / "dir").string());
   EXPECT_EQ(dir.format, ModelFormat::safetensors);
   EXPECT_EQ(dir.path, folder.path() / "dir");

@@ -1,9 +1,10 @@
-// A folder of one test, removed at its end.
+// A folder of one test, removed at its end, and what stands in a file.
 #pragma once
 #include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -35,5 +36,11 @@ class TempDir {
  private:
   std::filesystem::path path_;
 };
+
+inline std::string read_bytes(const std::filesystem::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
 
 }  // namespace hearth::test

@@ -1,49 +1,11 @@
-// A folder of one test, removed at its end.
+// The smallest files that the store takes for models, and an environment of the test's own.
 #pragma once
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 
 #include "hub/paths.h"
 
-namespace hearth::testing {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "hearth-test-XXXXXX").string();
-    if (!::mkdtemp(pattern.data())) throw std::runtime_error("mkdtemp");
-    path_ = pattern;
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-
-  std::filesystem::path write(const std::filesystem::path& name, const std::string& bytes) const {
-    const std::filesystem::path path = path_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline std::string read(const std::filesystem::path& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
+namespace hearth::test {
 
 inline hub::Env fixed_env(std::map<std::string, std::string> values) {
   return [values = std::move(values)](const std::string& name) -> std::optional<std::string> {
@@ -70,4 +32,4 @@ inline std::string tiny_safetensors() {
   return std::string(reinterpret_cast<const char*>(&size), 8) + header + std::string(4, '\0');
 }
 
-}  // namespace hearth::testing
+}  // namespace hearth::test
