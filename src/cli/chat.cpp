@@ -232,11 +232,11 @@ void Chat::stats() {
     output_.note("no answer yet");
     return;
   }
-  const ChatStats& s = last_->stats;
+  const decode::GenerateStats& s = last_->stats;
   output_.note(fmt::format("prompt     {} tokens, {} of them cached, {:.0f} ms, {:.1f} tokens/s", s.prompt_tokens,
-                           s.cached_tokens, s.prefill_ms, s.prefill_tps));
+                           s.cached_tokens, s.prefill_ms, s.prefill_tps()));
   output_.note(
-      fmt::format("answer     {} tokens, {:.0f} ms, {:.1f} tokens/s", s.generated_tokens, s.decode_ms, s.decode_tps));
+      fmt::format("answer     {} tokens, {:.0f} ms, {:.1f} tokens/s", s.generated_tokens, s.decode_ms, s.decode_tps()));
   output_.note(fmt::format("first text after {:.0f} ms; ended by {}", s.ttft_ms, last_->finish_reason));
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "decode/generate.h"
+
 namespace hearth::cli {
 
 struct ChatMessage {
@@ -15,16 +17,11 @@ struct ChatMessage {
   std::string content;
 };
 
-struct ChatStats {
-  int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
-  double ttft_ms = 0, prefill_ms = 0, prefill_tps = 0, decode_ms = 0, decode_tps = 0;
-};
-
 struct ChatReply {
   std::string text;           // what on_text got, joined
   std::string finish_reason;  // stop, length, cancelled
   bool context_full = false;  // the context, not max-tokens, ended it
-  ChatStats stats;
+  decode::GenerateStats stats;
 };
 
 struct ChatSetting {

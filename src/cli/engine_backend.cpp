@@ -69,19 +69,11 @@ ChatReply EngineBackend::reply(std::span<const ChatMessage> messages,
   const std::vector<int32_t> prompt = prompt_of(messages);
   const decode::Completion c =
       decode::complete(*loaded_.engine, loaded_.text->tokenizer(), sequence_, prompt, options, stops_, on_text);
-  const decode::GenerateStats& s = c.generated.stats;
   return {
       .text = c.text,
       .finish_reason = std::string(name_of(c.generated.finish)),
       .context_full = c.generated.finish == decode::FinishReason::length && c.generated.max_tokens < options.max_tokens,
-      .stats = {.prompt_tokens = s.prompt_tokens,
-                .cached_tokens = s.cached_tokens,
-                .generated_tokens = s.generated_tokens,
-                .ttft_ms = s.ttft_ms,
-                .prefill_ms = s.prefill_ms,
-                .prefill_tps = s.prefill_tps(),
-                .decode_ms = s.decode_ms,
-                .decode_tps = s.decode_tps()}};
+      .stats = c.generated.stats};
 }
 
 std::vector<ChatSetting> EngineBackend::settings() const {

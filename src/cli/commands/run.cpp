@@ -35,14 +35,7 @@ int answer_once(Context& context, EngineBackend& backend, const std::string& pro
       interrupt.flag());
   context.print("\n");
   if (reply.context_full) context.note("cut: the context is full");
-  const ChatStats& s = reply.stats;
-  const decode::GenerateStats stats{.prompt_tokens = s.prompt_tokens,
-                                    .cached_tokens = s.cached_tokens,
-                                    .generated_tokens = s.generated_tokens,
-                                    .prefill_ms = s.prefill_ms,
-                                    .decode_ms = s.decode_ms,
-                                    .ttft_ms = s.ttft_ms};
-  context.note("{}", stats_line(stats, load_ms));
+  context.note("{}", stats_line(reply.stats, load_ms));
   return reply.finish_reason == "cancelled" ? 130 : 0;
 }
 
