@@ -1,9 +1,5 @@
-"""llama.cpp as a measured peer: one process that holds the model and answers one JSON line per request.
+"""llama.cpp as a measured peer (protocol.py), with one more request:
 
-    python llama_cpp_peer.py MODEL.gguf --threads 2 --context 1024
-    -> {"ready": true, "version": "...", "build": "...", "load_ms": ...}
-    {"do": "prefill", "ids": [...]}              -> {"tps": ..., "ms": ..., "tokens": ...}
-    {"do": "decode", "ids": [...], "tokens": N}  -> {"tps": ..., "ms": ..., "tokens": N, "ids": [...]}
     {"do": "logits", "ids": [...], "out": FILE}  -> {"rows": T}
 
 It goes through the package's low-level API as llama-bench goes through the C API: the cache is cleared, prompts go in as
@@ -11,15 +7,13 @@ one batch (split into micro-batches of 512 by the library) with logits for the l
 a call. Choosing the next id (argmax) is outside the timed span, so sampling costs the peer nothing.
 """
 
-import argparse
 import ctypes
-import json
-import resource
 import sys
 import time
 
 import llama_cpp
 import numpy as np
+import protocol
 
 
 @llama_cpp.llama_log_callback
@@ -105,27 +99,7 @@ class Peer:
         return dict(rows=len(ids))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model")
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--context", type=int, default=1024)
-    args = parser.parse_args()
-    peer = Peer(args.model, args.threads, args.context)
-    build = llama_cpp.llama_print_system_info().decode().strip(" |")
-    hello = dict(ready=True, name="llama.cpp", version=f"llama-cpp-python {llama_cpp.__version__}", build=build)
-    print(json.dumps({**hello, "load_ms": peer.load_ms}), flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            what = {"prefill": peer.prefill, "decode": peer.decode, "logits": peer.logits}[request.pop("do")]
-            answer = what(**request)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            answer = dict(error=str(error))
-        answer["rss_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        print(json.dumps(answer), flush=True)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    build = llama_cpp.llama_print_system_info().decode().strip(" |")
+    hello = dict(name="llama.cpp", version=f"llama-cpp-python {llama_cpp.__version__}", build=build)
+    sys.exit(protocol.serve(Peer, hello, ("prefill", "decode", "logits")))
