@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
@@ -130,17 +129,7 @@ class CpuExecutor final : public graph::Executor {
   // In the arena, from the cache or packed.
   PackCache::Found packed(const PackedTensor& w, std::string_view name) {
     if (cache_)
-      if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) {
-        const std::span<const std::byte> from = kept->matrix.bytes();
-        const WeightArena::Piece piece = arena_.take(static_cast<int64_t>(from.size()));
-        team_.run([&](int member) {
-          const size_t n = static_cast<size_t>(team_.size()), i = static_cast<size_t>(member);
-          const size_t begin = from.size() * i / n, end = from.size() * (i + 1) / n;
-          std::memcpy(piece.bytes.data() + begin, from.data() + begin, end - begin);
-        });
-        cache_->release(kept->matrix);
-        return {Matrix::view(piece.bytes, piece.owner), kept->nonfinite};
-      }
+      if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) return *std::move(kept);
     const auto start = std::chrono::steady_clock::now();
     const WeightArena::Piece piece = arena_.take(Matrix::packed_bytes(w.format, w.N, w.K));
     Matrix::pack_into(w, piece.bytes, &team_);

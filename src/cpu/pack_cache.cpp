@@ -2,9 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 
@@ -12,6 +14,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/mmap.h"
 #include "cpu/pack_folder.h"
 
 namespace hearth::cpu {
@@ -20,7 +23,7 @@ namespace {
 constexpr std::string_view kMagic = "hearthP2";
 constexpr size_t kAlign = 64, kDataBegin = 4096, kFootBytes = 64;
 constexpr size_t kChunkBytes = size_t{2} << 20;  // a huge page where the file system has those
-constexpr size_t kAhead = 32;                    // chunks that are compared together, so that all threads have work
+constexpr size_t kAhead = 32;                    // chunks that are read together, so that all threads have work
 
 struct Foot {
   uint64_t file_bytes, index_bytes, index_sum, own_sum, zeros[3];
@@ -54,6 +57,17 @@ const json::Value& field(const json::Value& object, std::string_view name, const
   return *v;
 }
 
+bool read_all(int file, std::span<std::byte> out, size_t offset) noexcept {
+  while (!out.empty()) {
+    const ssize_t n = ::pread(file, out.data(), out.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    out = out.subspan(static_cast<size_t>(n));
+    offset += static_cast<size_t>(n);
+  }
+  return true;
+}
+
 // The file's time says when it was last of use.
 void touch(const std::filesystem::path& path) noexcept {
   if (::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) != 0) return;  // a folder of others: it ages then
@@ -76,13 +90,12 @@ PackCache::PackCache(PackCacheOptions options) : options_(std::move(options)) {
     }
     matrices_.clear();
     checked_.clear();
-    file_.reset();
   }
 }
 
 void PackCache::open() {
-  file_ = std::make_shared<const MappedFile>(MappedFile::open(path_));
-  const std::span<const std::byte> bytes = file_->bytes();
+  const MappedFile file = MappedFile::open(path_);
+  const std::span<const std::byte> bytes = file.bytes();
   const std::string what = path_.string();
   if (bytes.size() < kDataBegin + kFootBytes || text_of(bytes.first(kMagic.size())) != kMagic)
     fail(ErrorKind::corrupt_file, "{}: no packed weights of this version", what);
@@ -98,6 +111,10 @@ void PackCache::open() {
   const std::span<const std::byte> index = bytes.subspan(data_end_, foot.index_bytes);
   if (checksum(index) != foot.index_sum) fail(ErrorKind::corrupt_file, "{}: the index is damaged", what);
   read_index(index);
+  in_.reset(std::fopen(path_.c_str(), "rb"), [](std::FILE* f) {
+    if (f) std::fclose(f);
+  });
+  if (!in_) fail(ErrorKind::not_found, "{}: gone while it was opened", what);
 }
 
 void PackCache::read_index(std::span<const std::byte> text) {
@@ -141,24 +158,26 @@ void PackCache::read_index(std::span<const std::byte> text) {
   for (const json::Value& m : field(index, "checked", what).as_array(what)) read(m, checked_, false);
 }
 
-// Compares the chunks of these bytes, and unread ones behind them while all threads are at it.
+// Reads and compares the chunks of these bytes, and unread ones behind them while all threads are at it.
 bool PackCache::whole(size_t offset, size_t bytes, Team* team) {
   const size_t first = offset / chunk_bytes_, end = (offset + bytes + chunk_bytes_ - 1) / chunk_bytes_;
   const auto unread = [](State s) { return s == State::unread; };
   const auto begin = chunks_.begin();
   if (std::any_of(begin + static_cast<long>(first), begin + static_cast<long>(end), unread)) {
+    if (data_.bytes.empty()) data_ = arena_.take(static_cast<int64_t>(data_end_));
     const size_t last = std::min(chunks_.size(), std::max(end, first + kAhead));
     std::atomic<size_t> next{first};
-    const auto compare = [&](int) {
+    const auto read = [&](int) {
       for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < last;) {
         if (chunks_[i] != State::unread) continue;
         const size_t at = i * chunk_bytes_;
-        const auto chunk = file_->bytes().subspan(at, std::min(chunk_bytes_, data_end_ - at));
-        chunks_[i] = checksum(chunk) == sums_[i] ? State::whole : State::damaged;
+        const std::span<std::byte> chunk = data_.bytes.subspan(at, std::min(chunk_bytes_, data_end_ - at));
+        chunks_[i] =
+            read_all(fileno(in_.get()), chunk, at) && checksum(chunk) == sums_[i] ? State::whole : State::damaged;
       }
     };
-    if (team) team->run(compare);
-    else compare(0);
+    if (team) team->run(read);
+    else read(0);
   }
   return std::all_of(begin + static_cast<long>(first), begin + static_cast<long>(end),
                      [](State s) { return s == State::whole; });
@@ -174,7 +193,7 @@ std::optional<PackCache::Found> PackCache::find(std::string_view name, const Pac
     return std::nullopt;
   }
   try {
-    Matrix matrix = Matrix::view(file_->bytes().subspan(e.offset, e.bytes), file_);
+    Matrix matrix = Matrix::view(data_.bytes.subspan(e.offset, e.bytes), data_.owner);
     if (matrix.N() != w.N || matrix.K() != w.K || !(matrix.format() == w.format)) return std::nullopt;
     known_.push_back({std::string(name), matrix, e.nonfinite});
     return Found{std::move(matrix), e.nonfinite};
@@ -182,10 +201,6 @@ std::optional<PackCache::Found> PackCache::find(std::string_view name, const Pac
     needs_mending(error.what());
     return std::nullopt;
   }
-}
-
-void PackCache::release(const Matrix& matrix) const {
-  file_->release(static_cast<size_t>(matrix.bytes().data() - file_->bytes().data()), matrix.bytes().size());
 }
 
 // Said once: hundreds of matrices may lie in a damaged stretch.

@@ -11,10 +11,12 @@
 //           checksum of the foot's first three words, three zeros, "hearthP2"
 //
 // A file is written whole under another name, synced and renamed. Its foot tells a cut or torn one; a chunk is compared
-// with its sum before the first use of a matrix in it, by all threads, at the speed of memory. Whatever does not fit is
-// packed anew, and said. The folder holds at most bytes_max: the files that were used longest ago go first.
+// with its sum as it is read, before the first use of a matrix in it, by all threads, at the speed of memory. Whatever
+// does not fit is packed anew, and said. The folder holds at most bytes_max: the files that were used longest ago go
+// first.
 #pragma once
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -24,9 +26,9 @@
 #include <vector>
 
 #include "base/fs.h"
-#include "base/mmap.h"
 #include "base/team.h"
 #include "cpu/linear.h"
+#include "cpu/weight_arena.h"
 
 namespace hearth::cpu {
 
@@ -52,8 +54,6 @@ class PackCache {
   };
   // The matrix of that name, if it is here with this format and these extents and its bytes are whole.
   std::optional<Found> find(std::string_view name, const PackedTensor& w, Team* team = nullptr);
-  // The caller has copied a matrix of find(): its pages of the file need not stay resident.
-  void release(const Matrix& matrix) const;
   // How many scales and values of a weight that is used as its file has it are NaN or infinite, if that is known.
   std::optional<int64_t> checked(std::string_view name, const PackedTensor& w);
 
@@ -84,8 +84,10 @@ class PackCache {
 
   PackCacheOptions options_;
   std::filesystem::path path_;
-  std::shared_ptr<const MappedFile> file_;
-  size_t data_end_ = 0;  // where the index begins
+  std::shared_ptr<std::FILE> in_;
+  WeightArena arena_;
+  WeightArena::Piece data_;  // what lies before the index; chunks of it are read when they are first of use
+  size_t data_end_ = 0;      // where the index begins
   size_t chunk_bytes_ = 0;
   std::vector<uint64_t> sums_;
   std::vector<State> chunks_;
