@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -140,21 +141,26 @@ uint16_t classify(uint32_t c) {
   return flags;
 }
 
-const std::vector<uint16_t>& class_table() {
-  static const std::vector<uint16_t> table = [] {
-    std::vector<uint16_t> t(kCodePoints);
-    for (uint32_t c = 0; c < kCodePoints; ++c) t[c] = classify(c);
-    return t;
-  }();
-  return table;
+// A page of 256 characters is made when one of them is first asked for: most texts need a few of the 4352. Two threads
+// may make the same one; the first keeps it. Pages live as long as the process.
+struct ClassPage {
+  std::array<uint16_t, 256> classes;
+};
+
+const ClassPage& class_page(uint32_t number) {
+  static std::array<std::atomic<const ClassPage*>, kCodePoints / 256> pages{};
+  std::atomic<const ClassPage*>& slot = pages[number];
+  if (const ClassPage* page = slot.load(std::memory_order_acquire)) return *page;
+  auto made = std::make_unique<ClassPage>();
+  for (uint32_t i = 0; i < 256; ++i) made->classes[i] = classify(number * 256 + i);
+  const ClassPage* known = nullptr;
+  if (slot.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) known = made.release();
+  return *known;
 }
 
 }  // namespace
 
-uint16_t classes(uint32_t c) {
-  static const std::vector<uint16_t>& table = class_table();
-  return c < kCodePoints ? table[c] : 0;
-}
+uint16_t classes(uint32_t c) { return c < kCodePoints ? class_page(c / 256).classes[c % 256] : 0; }
 
 bool is_bert_ideograph(uint32_t c) {
   // 2B920 where the block begins at 2B820: so it stands in the library that trained models were run with.

@@ -1,5 +1,5 @@
 // UTF-8 decoding that survives broken bytes, and the character classes that tokenizers split by.
-// Classes come from utf8proc (Unicode 15) and stand in one table built at first use. Any thread.
+// Classes come from utf8proc (Unicode 15) and are kept by pages, each made at first use. Any thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
