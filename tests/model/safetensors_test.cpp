@@ -1,6 +1,8 @@
 // Weight tables of model folders: name prefixes, affine modules, norms with the meaning 1 + w; opening a folder.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "model/forward.h"
 #include "model/model.h"
 #include "support/outcome.h"
@@ -108,6 +110,11 @@ TEST(SafetensorsWeights, affine_modules_have_the_width_of_their_entry) {
   EXPECT_EQ(values(got("model.layers.0.mlp.gate_proj")), values(eight.view()));
   EXPECT_EQ(values(got("model.layers.0.mlp.down_proj")), values(six.view()));
   EXPECT_EQ(name_of(got("model.layers.0.mlp.gate_proj").format), "affine8_g32_bf16");
+  // Listings look modules up by the same rule.
+  std::map<std::string, std::string> listed;
+  for (const auto& [name, tensor] : model->tensors()) listed[name] = name_of(tensor.format);
+  EXPECT_EQ(listed.at("model.layers.0.mlp.gate_proj.weight"), "affine8_g32_bf16");
+  EXPECT_EQ(listed.at("model.layers.0.mlp.down_proj.weight"), "affine6_g64_bf16");
 }
 
 TEST(SafetensorsWeights, refuses_affine_modules_that_do_not_fit_their_entry) {
@@ -163,7 +170,9 @@ TEST(OpenFolder, reads_kv_config_generation_config_and_templates) {
   dir.write("generation_config.json", R"({"eos_token_id": [256, 257]})");
   dir.write("chat_template.jinja", "{{ messages }}");
   dir.write("additional_chat_templates/tool_use.jinja", "tools");
+  dir.write("README.md", "---\nlicense: apache-2.0\n---\n# Tiny\n");
   const auto model = test::open_tiny_model({}, dir);
+  EXPECT_EQ(model->license(), "apache-2.0");
   EXPECT_EQ(model->format(), "safetensors");
   EXPECT_EQ(model->kv(), (std::vector<graph::KvFormat>{graph::KvFormat::bf16, graph::KvFormat::q4}));
   EXPECT_EQ(model->spec().end_ids, (std::vector<int32_t>{257, 256, 257}));
