@@ -19,7 +19,8 @@ inline constexpr int64_t kChunkPositions = 256;  // attention's unit of merging 
 inline constexpr int64_t kTilePositions = 64;
 inline constexpr int64_t kChunkTiles = kChunkPositions / kTilePositions;
 
-// K or V of up to 64 positions of one head. Rows lie `stride` values apart (a quantized row has Dh of them).
+// K or V of up to 64 positions of one head. Rows lie `stride` values apart (a quantized row has Dh of them), but bf16 keys
+// as pairs (graph/kv.h).
 struct KvTile {
   const std::byte* data = nullptr;
   const uint16_t *scales = nullptr, *biases = nullptr;  // q8, q4: bf16 bits, Dh / 64 a row
@@ -60,6 +61,7 @@ struct KernelTable {
                       int64_t Dh) noexcept;
   void (*finish_row)(const float* out, float total, float* y, int64_t Dh, DType r) noexcept;
   void (*store_bf16_row)(const float* x, uint16_t* y, int64_t n) noexcept;
+  void (*store_bf16_key)(const float* x, uint32_t* y, int64_t n) noexcept;
   void (*exp)(const float* x, float* y, int64_t n) noexcept;  // for tests of the function
 };
 

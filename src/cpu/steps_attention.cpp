@@ -171,12 +171,10 @@ void kv_append_step(const Run& run, const Step& s, int member) noexcept {
   const graph::KvFormat format = run.kv->group_of(s.attrs.layer).format;
   const float *k = pointer(run, s.x, member), *v = pointer(run, s.z, member);
   const auto store = [&](graph::KvPart part, int32_t page, int64_t h, int64_t slot, const float* x) {
-    if (format == graph::KvFormat::bf16) {
-      const graph::KvBlock block = run.kv->block(s.attrs.layer, part, page, h);
-      run.kernels.store_bf16_row(x, reinterpret_cast<uint16_t*>(block.data) + slot * Dh, Dh);
-    } else {
-      run.kv->store(s.attrs.layer, part, page, h, slot, x);
-    }
+    if (format != graph::KvFormat::bf16) return run.kv->store(s.attrs.layer, part, page, h, slot, x);
+    std::byte* data = run.kv->block(s.attrs.layer, part, page, h).data;
+    if (part == graph::KvPart::key) run.kernels.store_bf16_key(x, reinterpret_cast<uint32_t*>(data) + slot, Dh);
+    else run.kernels.store_bf16_row(x, reinterpret_cast<uint16_t*>(data) + slot * Dh, Dh);
   };
   size_t b = 0;
   for (int64_t unit = M * Hkv * member / n; unit < M * Hkv * (member + 1) / n; ++unit) {

@@ -10,6 +10,11 @@
 namespace hearth::graph {
 namespace {
 
+// Number of value d of a bf16 row among the block's.
+int64_t bf16_at(KvPart part, int64_t Dh, int64_t slot, int64_t d) {
+  return part == KvPart::key ? key_pair_at(slot, d) : slot * Dh + d;
+}
+
 bool quantized(KvFormat format) { return format == KvFormat::q8 || format == KvFormat::q4; }
 
 int64_t value_bytes(KvFormat format, int64_t Dh) {
@@ -92,7 +97,7 @@ void HostKv::store(int32_t layer, KvPart part, int32_t page, int64_t head, int64
   switch (g.format) {
     case KvFormat::f32: std::memcpy(row, x, static_cast<size_t>(4 * g.Dh)); return;
     case KvFormat::bf16:
-      for (int64_t d = 0; d < g.Dh; ++d) reinterpret_cast<bf16*>(row)[d] = to_bf16(x[d]);
+      for (int64_t d = 0; d < g.Dh; ++d) reinterpret_cast<bf16*>(to.data)[bf16_at(part, g.Dh, slot, d)] = to_bf16(x[d]);
       return;
     case KvFormat::q8:
     case KvFormat::q4: break;
@@ -114,7 +119,8 @@ void HostKv::load(int32_t layer, KvPart part, int32_t page, int64_t head, int64_
   switch (g.format) {
     case KvFormat::f32: std::memcpy(x, row, static_cast<size_t>(4 * g.Dh)); return;
     case KvFormat::bf16:
-      for (int64_t d = 0; d < g.Dh; ++d) x[d] = to_float(reinterpret_cast<const bf16*>(row)[d]);
+      for (int64_t d = 0; d < g.Dh; ++d)
+        x[d] = to_float(reinterpret_cast<const bf16*>(from.data)[bf16_at(part, g.Dh, slot, d)]);
       return;
     case KvFormat::q8:
     case KvFormat::q4: break;

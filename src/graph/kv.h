@@ -2,7 +2,8 @@
 //
 // A page holds P = 64 positions of every layer of its group. In each layer: K then V, each [Hkv, P, Dh] in the group's
 // format; q8 and q4 add scales and biases [Hkv, P, Dh / 64] bf16 behind the values (quantizer of DESIGN 6 per group of
-// 64 along Dh; q4 puts value d into nibble d % 2 of byte d / 2).
+// 64 along Dh; q4 puts value d into nibble d % 2 of byte d / 2). K in bf16 lies as [Hkv, Dh / 2, P, 2]: q . k then goes
+// over the positions side by side, d ascending, without turning anything round.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,10 +30,13 @@ int64_t kv_row_bytes(KvFormat format, int64_t Dh);  // values, scales and biases
 enum class KvPart : uint8_t { key, value };
 
 // One head of one layer in one page: P rows. Rows of `data` are Dh values in the format; scales, biases: Dh / 64 a row.
+// bf16 keys: value d of position j is number key_pair_at(j, d).
 struct KvBlock {
   std::byte* data = nullptr;
   uint16_t *scales = nullptr, *biases = nullptr;  // bf16 bits; null for f32, bf16
 };
+
+constexpr int64_t key_pair_at(int64_t slot, int64_t d) { return 2 * (d / 2 * kPagePositions + slot) + d % 2; }
 
 class HostKv final : public KvStorage {
  public:

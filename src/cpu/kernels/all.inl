@@ -30,6 +30,7 @@ constexpr KernelTable kTable = {
     .merge_chunk = merge_chunk,
     .finish_row = finish_row,
     .store_bf16_row = store_bf16_row,
+    .store_bf16_key = store_bf16_key,
     .exp = exp_row,
 };
 

@@ -5,63 +5,114 @@
 //   q . k   one fma chain, d ascending          total  16 chains (j mod 16), j ascending, then the tree of reduce_add
 //   out     one fma chain for each d, j ascending; masked j have p = 0 and change nothing
 //   merge   chunks ascending: out = out a + chunk b, a = e^(top - new), b = e^(chunk top - new)
-// A tile of 64 positions is decoded once into fp32 scratch for all rows: K transposed to [Dh, 64], V as [64, Dh]. Both
-// products then are [rows, k] x [k, n] with register tiles of kTileRows rows.
+// Both products are [rows, k] x [k, n] with register tiles of kTileRows rows. bf16 keys lie as pairs (graph/kv.h) and are
+// widened in registers. Others are decoded once for all rows into fp32 scratch: K transposed to [Dh, 64], V as [64, Dh];
+// so are bf16 values when there are many rows.
 namespace hearth::cpu::HEARTH_ISA {
 
-// One register tile: C[r, n] = (add ? C : 0) + sum over k ascending of A[r, k] B[k, n], R rows, V Vecs wide.
+// sum[r, v] += a[r] right[v], the column a of a tile.
 template <int R, int V>
-HEARTH_INLINE void product_tile(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc,
+HEARTH_INLINE void add_column(Vec (&sum)[R][V], const float* a, int64_t lda, const Vec (&right)[V]) {
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v)
+#pragma GCC unroll 16
+    for (int r = 0; r < R; ++r) sum[r][v] = fma(fill(a[r * lda]), right[v], sum[r][v]);
+}
+
+// The right sides: add() takes k = 0 .. K - 1, ascending, of A[r, k] B[k, n ..) into a register tile.
+struct FloatRows {
+  const float* p;
+  int64_t ld;
+  template <int R, int V>
+  HEARTH_INLINE void add(Vec (&sum)[R][V], const float* a, int64_t lda, int64_t K, int64_t n) const {
+    for (int64_t k = 0; k < K; ++k) {
+      Vec right[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) right[v] = load(p + k * ld + n + v * 16);
+      add_column(sum, a + k, lda, right);
+    }
+  }
+};
+
+struct Bf16Rows {
+  const uint16_t* p;
+  int64_t ld;
+  template <int R, int V>
+  HEARTH_INLINE void add(Vec (&sum)[R][V], const float* a, int64_t lda, int64_t K, int64_t n) const {
+    for (int64_t k = 0; k < K; ++k) {
+      Vec right[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) right[v] = load_bf16(p + k * ld + n + v * 16);
+      add_column(sum, a + k, lda, right);
+    }
+  }
+};
+
+// bf16 keys, [K / 2, 64, 2].
+struct KeyPairs {
+  const std::byte* p;
+  template <int R, int V>
+  HEARTH_INLINE void add(Vec (&sum)[R][V], const float* a, int64_t lda, int64_t K, int64_t n) const {
+    const IVec upper = ifill(static_cast<int32_t>(0xffff0000u));
+    const float* at = reinterpret_cast<const float*>(p) + n;
+    for (int64_t k = 0; k < K; k += 2, at += kTilePositions) {
+      Vec even[V], odd[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) {
+        const IVec pair = bits(load(at + v * 16));
+        even[v] = floats(shift_left<16>(pair));
+        odd[v] = floats(pair & upper);
+      }
+      add_column(sum, a + k, lda, even);
+      add_column(sum, a + k + 1, lda, odd);
+    }
+  }
+};
+
+// One register tile: C[r, n] = (add ? C : 0) + A[r, .] B[., n], R rows, V Vecs wide from column n on.
+template <int R, int V, class Right>
+HEARTH_INLINE void product_tile(const float* a, int64_t lda, const Right& b, int64_t n, float* c, int64_t ldc,
                                 int64_t K, bool add) {
   Vec sum[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) sum[r][v] = add ? load(c + r * ldc + v * 16) : zero();
-  for (int64_t k = 0; k < K; ++k) {
-    Vec right[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) right[v] = load(b + k * ldb + v * 16);
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) {
-      const Vec left = fill(a[r * lda + k]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
-    }
-  }
+    for (int v = 0; v < V; ++v) sum[r][v] = add ? load(c + r * ldc + n + v * 16) : zero();
+  b.add(sum, a, lda, K, n);
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(c + r * ldc + v * 16, sum[r][v]);
+    for (int v = 0; v < V; ++v) store(c + r * ldc + n + v * 16, sum[r][v]);
 }
 
 // Few rows take wider tiles, so that enough chains run at once.
-template <int R>
-inline void product_rows(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t K,
-                         int64_t N, bool add) {
+template <int R, class Right>
+inline void product_rows(const float* a, int64_t lda, const Right& b, float* c, int64_t ldc, int64_t K, int64_t N,
+                         bool add) {
   constexpr int kWide = static_cast<int>(kTileVecs) * (R == 1 ? 4 : R <= 3 ? 2 : 1);
   int64_t n = 0;
-  for (; n + kWide * 16 <= N; n += kWide * 16) product_tile<R, kWide>(a, lda, b + n, ldb, c + n, ldc, K, add);
-  for (; n < N; n += 16) product_tile<R, 1>(a, lda, b + n, ldb, c + n, ldc, K, add);
+  for (; n + kWide * 16 <= N; n += kWide * 16) product_tile<R, kWide>(a, lda, b, n, c, ldc, K, add);
+  for (; n < N; n += 16) product_tile<R, 1>(a, lda, b, n, c, ldc, K, add);
 }
 
 // The last rows, fewer than a register tile has.
-template <int R>
-inline void product_rest(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t rows,
-                         int64_t K, int64_t N, bool add) {
+template <int R, class Right>
+inline void product_rest(const float* a, int64_t lda, const Right& b, float* c, int64_t ldc, int64_t rows, int64_t K,
+                         int64_t N, bool add) {
   if constexpr (R > 0) {
-    if (rows == R) product_rows<R>(a, lda, b, ldb, c, ldc, K, N, add);
-    else product_rest<R - 1>(a, lda, b, ldb, c, ldc, rows, K, N, add);
+    if (rows == R) product_rows<R>(a, lda, b, c, ldc, K, N, add);
+    else product_rest<R - 1>(a, lda, b, c, ldc, rows, K, N, add);
   }
 }
 
 // C [rows, N] (+)= A [rows, K] B [K, N]; N a multiple of 16.
-inline void product(const float* a, int64_t lda, const float* b, int64_t ldb, float* c, int64_t ldc, int64_t rows,
-                    int64_t K, int64_t N, bool add) {
+template <class Right>
+inline void product(const float* a, int64_t lda, const Right& b, float* c, int64_t ldc, int64_t rows, int64_t K,
+                    int64_t N, bool add) {
   int64_t r = 0;
   for (; r + kTileRows <= rows; r += kTileRows)
-    product_rows<kTileRows>(a + r * lda, lda, b, ldb, c + r * ldc, ldc, K, N, add);
-  product_rest<kTileRows - 1>(a + r * lda, lda, b, ldb, c + r * ldc, ldc, rows - r, K, N, add);
+    product_rows<kTileRows>(a + r * lda, lda, b, c + r * ldc, ldc, K, N, add);
+  product_rest<kTileRows - 1>(a + r * lda, lda, b, c + r * ldc, ldc, rows - r, K, N, add);
 }
 
 // Values d .. d + 15 of row j of a tile, fp32; lanes beyond Dh are zero. Quantized: s * q + b, two roundings.
@@ -88,27 +139,8 @@ HEARTH_INLINE Vec tile_values(const KvTile& tile, graph::KvFormat format, int64_
   return (format == graph::KvFormat::q8 ? load_u8(p + at) : load_u4(p + at / 2)) * s + b;
 }
 
-// As load_transposed, Dh a multiple of 32: pairs of bf16 are turned as words, then split, with half the shuffles.
-inline void load_transposed_bf16(const KvTile& tile, int64_t Dh, int64_t n, float* out) {
-  const IVec upper = ifill(static_cast<int32_t>(0xffff0000u));
-  for (int64_t j = 0; j < n; j += 16)
-    for (int64_t d = 0; d < Dh; d += 32) {
-      Vec r[16];
-      const std::byte* p = tile.data + 2 * (j * tile.stride + d);
-      for (int64_t i = 0; i < 16; ++i)
-        r[i] = j + i < n ? load(reinterpret_cast<const float*>(p + 2 * i * tile.stride)) : zero();
-      transpose(r);
-      for (int64_t i = 0; i < 16; ++i) {
-        float* to = out + (d + 2 * i) * 64 + j;
-        store(to, floats(shift_left<16>(bits(r[i]))));
-        store(to + 64, floats(bits(r[i]) & upper));
-      }
-    }
-}
-
 // out [Dh rounded up to 16][64]: rows of the tile as columns; those from n on are zero or left as they were.
 inline void load_transposed(const KvTile& tile, graph::KvFormat format, int64_t Dh, int64_t n, float* out) {
-  if (format == graph::KvFormat::bf16 && Dh % 32 == 0) return load_transposed_bf16(tile, Dh, n, out);
   for (int64_t j = 0; j < n; j += 16)
     for (int64_t d = 0; d < Dh; d += 16) {
       Vec r[16];
@@ -151,6 +183,8 @@ inline void softmax_row(float* z, int64_t begin, int64_t end, int32_t low, int32
   total = reduce_add(sum);
 }
 
+constexpr int64_t kWidenRows = 2 * kTileRows;  // that widen bf16 values as often as they meet them
+
 inline void attend_chunk(const AttendChunk& c) noexcept {
   const int64_t ld = (c.Dh + 15) / 16 * 16;
   int64_t first = 256, last = 0;
@@ -168,16 +202,28 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     return;
   }
   for (int64_t t = first / 64; t * 64 < last; ++t) {
-    load_transposed(c.keys[t], c.format, c.Dh, last - t * 64 < 64 ? last - t * 64 : 64, c.tile);
-    product(c.q, c.ldq, c.tile, 64, c.z + t * 64, 256, c.rows, c.Dh, 64, false);
+    const int64_t n = last - t * 64 < 64 ? last - t * 64 : 64, N = (n + 15) / 16 * 16;
+    if (c.format == graph::KvFormat::bf16) {
+      product(c.q, c.ldq, KeyPairs{c.keys[t].data}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
+    } else {
+      load_transposed(c.keys[t], c.format, c.Dh, n, c.tile);
+      product(c.q, c.ldq, FloatRows{c.tile, 64}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
+    }
   }
   for (int64_t r = 0; r < c.rows; ++r)
-    softmax_row(c.z + r * 256, first / 64 * 4, (last + 63) / 64 * 4, c.low[r], c.high[r], c.scale, c.cap, c.top[r],
+    softmax_row(c.z + r * 256, first / 64 * 4, (last + 15) / 16, c.low[r], c.high[r], c.scale, c.cap, c.top[r],
                 c.total[r]);
   for (int64_t t = first / 64; t * 64 < last; ++t) {
     const int64_t begin = first > t * 64 ? first - t * 64 : 0, end = last - t * 64 < 64 ? last - t * 64 : 64;
-    load_rows(c.values[t], c.format, c.Dh, begin, end, ld, c.tile);
-    product(c.z + t * 64 + begin, 256, c.tile + begin * ld, ld, c.out, ld, c.rows, end - begin, ld, t > first / 64);
+    const float* p = c.z + t * 64 + begin;
+    const bool more = t > first / 64;
+    if (c.format == graph::KvFormat::bf16 && c.rows <= kWidenRows && c.Dh % 16 == 0) {
+      const auto* values = reinterpret_cast<const uint16_t*>(c.values[t].data);
+      product(p, 256, Bf16Rows{values + begin * c.Dh, c.Dh}, c.out, ld, c.rows, end - begin, ld, more);
+    } else {
+      load_rows(c.values[t], c.format, c.Dh, begin, end, ld, c.tile);
+      product(p, 256, FloatRows{c.tile + begin * ld, ld}, c.out, ld, c.rows, end - begin, ld, more);
+    }
   }
 }
 
@@ -208,6 +254,16 @@ inline void store_bf16_row(const float* x, uint16_t* y, int64_t n) noexcept {
   int64_t d = 0;
   for (; d + 16 <= n; d += 16) store_bf16(y + d, load(x + d));
   for (; d < n; ++d) y[d] = hearth::to_bf16(x[d]).bits;
+}
+
+// A key of a block of pairs: x [n], n even; y: of the position, kTilePositions pairs apart.
+inline void store_bf16_key(const float* x, uint32_t* y, int64_t n) noexcept {
+  uint16_t row[16];
+  for (int64_t d = 0; d < n; d += 16) {
+    const int64_t some = n - d < 16 ? n - d : 16;
+    store_bf16_row(x + d, row, some);
+    for (int64_t i = 0; i < some; i += 2) y[(d + i) / 2 * kTilePositions] = row[i] | uint32_t{row[i + 1]} << 16;
+  }
 }
 
 }  // namespace hearth::cpu::HEARTH_ISA

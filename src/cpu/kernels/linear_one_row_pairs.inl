@@ -41,17 +41,19 @@ HEARTH_INLINE void add_quads(Ints& s, const uint8_t* unit, const std::byte* x) {
 
 enum class Tail : uint8_t { f16, lead };  // f16 scales; integers under a lead
 
-template <int kBits, bool kHalf, Tail kTail>
+template <int kBits, bool kHalf, Tail kTail, bool kBias>
 void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Constants& c, float* total) {
-  const Shape shape = a.shape;
-  const bool has_bias = shape.has_bias, has_zero = shape.zero != 0;
-  const int units = shape.units();
+  static constexpr Shape shape{.bits = kBits,
+                               .group = kHalf ? 16 : 32,
+                               .has_bias = kBias,
+                               .scale = kTail == Tail::f16 ? ScaleKind::f16 : kBias ? ScaleKind::u8 : ScaleKind::i8};
+  constexpr bool has_bias = kBias, has_zero = !kBias;
   const std::byte* x = S16::data(a, m);
   alignas(32) float d[kBlockRows], minus_dmin[kBlockRows];
   for (int s = 0; s < 2; ++s) store_floats(total + s * kSetRows, fill_floats(0));
   const int32_t* init = c.init;
   const float* X = c.X;
-  for (Cells cells(shape, block, 0); cells.k < a.K; cells.next(), x += units * 8 * S16::kQuadX) {
+  for (Cells cells(shape, block, 0); cells.k < a.K; cells.next(), x += 8 * S16::kQuadX) {
     if constexpr (kTail == Tail::lead)
       if (cells.k % kLeadSpan == 0)
         for (int s = 0; s < kBlockRows; s += kSetRows) {
@@ -90,7 +92,7 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
         fold(high, 1);
       } else {
         Ints s = start(0);
-        for (int u = 0; u < units; ++u) add_quads<kBits, 0, 8>(s, unit + u * kBits * 64, x + u * 8 * S16::kQuadX);
+        add_quads<kBits, 0, 8>(s, unit, x);
         fold(s, 0);
       }
     }
@@ -99,21 +101,28 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
   }
 }
 
-// As direct_block() for one row, where it is worth its code: 4 to 8 bits of the GGUF formats. False: not done.
+// As direct_block() for one row, where it is worth its code: 4 to 8 bits of the GGUF formats, which have a bias or a
+// zero point. False: not done.
 template <int kBits, bool kHalf>
 bool one_row(const Share& a, const uint8_t* block, int64_t m, const Constants& c, float* total) {
-  if constexpr (kBits >= 4) {
-    if (a.shape.has_lead()) {
-      one_row_block<kBits, kHalf, Tail::lead>(a, block, m, c, total);
-      return true;
-    }
-    if constexpr (!kHalf)
-      if (a.shape.scale == ScaleKind::f16) {
-        one_row_block<kBits, kHalf, Tail::f16>(a, block, m, c, total);
-        return true;
-      }
-  }
-  return false;
+  const Shape& s = a.shape;
+  if (s.group != (kHalf ? 16 : 32)) return false;
+  const auto is = [&](Tail tail, bool bias) {
+    return tail == (s.has_lead() ? Tail::lead : Tail::f16) && (s.has_lead() || s.scale == ScaleKind::f16) &&
+           bias == s.has_bias && bias == (s.zero == 0);
+  };
+  const auto with = [&]<Tail kTail, bool kBias>() {
+    if (!is(kTail, kBias)) return false;
+    one_row_block<kBits, kHalf, kTail, kBias>(a, block, m, c, total);
+    return true;
+  };
+  if constexpr (kHalf) return kBits == 6 && with.template operator()<Tail::lead, false>();
+  else if constexpr (kBits == 4 || kBits == 5)
+    return with.template operator()<Tail::f16, true>() || with.template operator()<Tail::f16, false>() ||
+           with.template operator()<Tail::lead, true>();
+  else if constexpr (kBits == 8)
+    return with.template operator()<Tail::f16, false>() || with.template operator()<Tail::lead, false>();
+  else return false;
 }
 
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

@@ -59,8 +59,10 @@ struct Cells {
     }
   }
   static HEARTH_INLINE void prefetch_ahead(const uint8_t* p, int64_t bytes) {
-    if constexpr (kPrefetchAhead > 0)
+    if constexpr (kPrefetchAhead > 0) {
+      asm("" : "+r"(bytes));  // stays a loop: unrolled among the loads it streams a tenth slower (ADR 0007)
       for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + kPrefetchAhead + i);
+    }
   }
 };
 
