@@ -32,6 +32,7 @@ class Options:
     tokens: int
     out: Path
     wait_s: float
+    measured: bool = False  # a workload of this run was measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,13 +100,15 @@ def greedy_ids(options: Options, model: Path, numerics: str) -> list[int]:
 
 def interleave(options: Options, model: Path, work: Workload, peer: peers.Peer | None) -> dict:
     """Ours, peer, ours, peer ...; the first round of each is thrown away."""
-    ours, theirs, last, peer_last, error = [], [], {}, {}, None
+    ours, theirs, reads, last, peer_last, error = [], [], [], {}, {}, None
     rounds = options.rounds
     done = -1
     while done < rounds:
         speed, last = measure_ours(options, model, work)
         if done >= 0:
             ours.append(speed)
+            if work.kind == "decode":
+                reads.append(plain_read(options, token_bytes(last)))
         if peer is not None and error is None:
             try:
                 speed, peer_last = measure_peer(options, peer, work)
@@ -115,21 +118,37 @@ def interleave(options: Options, model: Path, work: Workload, peer: peers.Peer |
                 error, theirs = str(failure), []
         done += 1
         if done == rounds:
-            spread = max(records.spread(series) for series in (ours, theirs) if series)
+            spread = records.spread(ratios(ours, theirs))
             if spread > STEADY and rounds < ROUNDS_STEADY:
                 rounds = ROUNDS_STEADY
             elif spread > UNSTABLE and rounds < ROUNDS_MAX:
                 rounds = ROUNDS_MAX
-    return dict(ours=ours, theirs=theirs, last=last, peer_last=peer_last, error=error)
+    return dict(ours=ours, theirs=theirs, reads=reads, last=last, peer_last=peer_last, error=error)
+
+
+def ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    """Round by round; what disturbs both sides of a round cancels out. Ours alone where there is no peer."""
+    return [a / b for a, b in zip(ours, theirs, strict=True)] if theirs else ours
+
+
+def token_bytes(document: dict) -> int:
+    """Weights and KV that a decoded token reads."""
+    return document["streamed_bytes_per_token"] + document["kv_bytes_per_token"]
+
+
+def plain_read(options: Options, size: int) -> float:
+    """GB/s of reading so many bytes."""
+    return hearth(options, "probe", "cpu", "--bytes", max(1 << 20, size // 4096 * 4096))["read"][0]["gbps"]
 
 
 def record_of(options: Options, subject: Subject, work: Workload, peer, run: dict, context: dict) -> dict:
     ours, theirs, last = run["ours"], run["theirs"], run["last"]
     mine = records.summary(ours)
-    streamed, read = last["streamed_bytes_per_token"], context["read_gbps"]
-    gbps = mine["median"] * streamed / 1e9 if work.kind == "decode" else None
-    widest = max(records.spread(series) for series in (ours, theirs) if series)
-    unstable = widest > UNSTABLE
+    streamed, reads = token_bytes(last), run["reads"]
+    gbps = mine["median"] * streamed / 1e9 if reads else None
+    shares = [speed * streamed / 1e9 / read for speed, read in zip(ours, reads, strict=True)] if reads else None
+    paired = ratios(ours, theirs)
+    unstable = records.spread(paired) > UNSTABLE
     baseline = None
     if theirs:
         baseline = dict(name=peer.hello["name"], version=peer.hello["version"], build=peer.hello["build"])
@@ -154,25 +173,26 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
         **mine,
         unit="tok/s",
         gbps=gbps,
-        share_of_roof=gbps / read if gbps and read else None,
+        share_of_roof=records.summary(shares)["median"] if shares else None,
         bytes_peak=last["peak_rss_bytes"],
         ids_equal=context["ids_equal"],
         kl=None,
         baseline=baseline,
-        ratio=mine["median"] / baseline["median"] if baseline and not unstable else None,
+        ratio=records.summary(paired)["median"] if baseline and not unstable else None,
         extra=dict(
             subject=subject.name,
             workload=work.key,
             peer=None if peer is None else peer.name,
             spread=records.spread(ours),
             peer_spread=records.spread(theirs) if theirs else None,
+            ratio_spread=records.spread(paired) if theirs else None,
             unstable=unstable,
-            read_gbps=read,
+            read_gbps=records.summary(reads)["median"] if reads else None,
             streamed_bytes=streamed,
             load_ms=last["load_ms"],
             error=run["error"],
             foreign_cpu_share=context["foreign"],
-            rounds=dict(ours=ours, peer=theirs),
+            rounds=dict(ours=ours, peer=theirs, read=reads),
         ),
     )
 
@@ -196,7 +216,9 @@ def run_subject(options: Options, subject: Subject) -> None:
 
 def run_workloads(options: Options, subject: Subject, model: Path, peer: peers.Peer | None, error: str | None) -> None:
     for work in WORKLOADS:
-        idle = machine.preflight(options.wait_s)
+        # The load average of the last minute is our own from the second workload on.
+        idle = machine.preflight(options.wait_s, load_counts=not options.measured)
+        options.measured = True
         clocks = idle.pop("clocks_mhz")
         ids = greedy_ids(options, model, work.numerics)
         before = machine.CpuTime()
@@ -209,13 +231,10 @@ def run_workloads(options: Options, subject: Subject, model: Path, peer: peers.P
         if foreign > machine.LOAD_LIMIT / 2:
             idle["ok"] = False
             idle["reasons"].append(f"others used {100 * foreign:.0f} % of the cores during the rounds")
-        streamed = run["last"]["streamed_bytes_per_token"]
-        read = hearth(options, "probe", "cpu", "--bytes", max(1 << 20, streamed // 4096 * 4096))["read"][0]["gbps"]
         context = dict(
             idle=idle,
             clocks=clocks,
             foreign=foreign,
-            read_gbps=read,
             ids_equal=ids == greedy_ids(options, model, work.numerics),
         )
         record = records.append(options.out, record_of(options, subject, work, peer, run, context))

@@ -71,7 +71,7 @@ def process_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def preflight(wait_s: float = 0.0) -> dict:
+def preflight(wait_s: float = 0.0, load_counts: bool = True) -> dict:
     """Load, other processes and clocks over three seconds; waits up to `wait_s` for an idle machine."""
     deadline = time.monotonic() + wait_s
     while True:
@@ -81,7 +81,7 @@ def preflight(wait_s: float = 0.0) -> dict:
         drift = max((abs(a - b) / a for a, b in zip(clocks, now, strict=True) if a > 0), default=0.0)
         load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
         reasons = []
-        if load > LOAD_LIMIT:
+        if load > LOAD_LIMIT and load_counts:
             reasons.append(f"load {load:.2f} a core")
         if busy > LOAD_LIMIT / 2:
             reasons.append(f"others use {100 * busy:.0f} % of the cores")

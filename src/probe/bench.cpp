@@ -94,10 +94,12 @@ BenchResult bench(decode::Engine& engine, const BenchOptions& o,
     if (progress) progress(run, o.runs);
   }
   const graph::Program& program = engine.plan_for(1).program();
-  const graph::Cost token = graph::cost(program, {.M = 1, .gathered = 1, .S = 1, .B = 1});
+  const auto decoded = [&](int64_t S) { return graph::cost(program, {.M = 1, .gathered = 1, .S = S, .B = 1}); };
+  const graph::Cost token = decoded(1);
   return {.prefill = series(prefill_tps),
           .decode = series(decode_tps),
           .streamed_bytes = token.bytes_weights,
+          .kv_bytes = decoded(o.depth + o.tokens / 2).bytes - decoded(0).bytes,
           .flops_token = graph::cost(program, {.M = 1, .gathered = 0, .S = o.prompt_tokens / 2, .B = 1}).flops};
 }
 

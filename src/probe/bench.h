@@ -21,6 +21,7 @@ BenchSeries series(std::vector<double> tps);
 struct BenchResult {
   BenchSeries prefill, decode;
   int64_t streamed_bytes = 0;  // a decoded token reads this many bytes of weights, by the cost rules
+  int64_t kv_bytes = 0;        // and of the KV cache, on average over the answer
   int64_t flops_token = 0;     // of a prompt token
 };
 

@@ -88,7 +88,8 @@ if sys.argv[1] == "bench":
     series = lambda v: dict(median=v, p10=v, p90=v, runs=[v])
     prefill = int(flags["--prompt"]) > 0
     print(json.dumps(dict(prefill_tps=series(900.0 * fast if prefill else 0), decode_tps=series(0 if prefill else 200.0),
-                          streamed_bytes_per_token=100_000_000, load_ms=12.0, peak_rss_bytes=2**27)))
+                          streamed_bytes_per_token=90_000_000, kv_bytes_per_token=10_000_000,
+                          load_ms=12.0, peak_rss_bytes=2**27)))
 elif sys.argv[1] == "generate":
     print(json.dumps(dict(ids=[1, 2, 3])))
 elif sys.argv[1] == "probe":
@@ -119,7 +120,7 @@ def scripted(tmp_path, monkeypatch):
     monkeypatch.setenv("HEARTH_BENCH_VENV", str(tmp_path / "venv"))
     monkeypatch.setattr(cpu.peers, "install", lambda _: None)
     monkeypatch.setitem(cpu.peers.PROGRAMS, "llama.cpp", tmp_path / "peer.py")
-    monkeypatch.setattr(cpu.machine, "preflight", lambda _: dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0]))
+    monkeypatch.setattr(cpu.machine, "preflight", lambda *_, **__: dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0]))
     options = cpu.Options(
         binary=binary, models=[], folder=tmp_path / "models", threads=2, rounds=5, peer_names=["llama.cpp"], prompt=512,
         depth=128, tokens=128, out=tmp_path / "cpu.ndjson", wait_s=0,

@@ -67,7 +67,7 @@ int run(Context& context) {
   Progress progress(context, "bench", Progress::Unit::count);
   const probe::BenchResult r =
       probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
-  const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes) / 1e9;
+  const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes + r.kv_bytes) / 1e9;
   const double gops = r.prefill.median * static_cast<double>(r.flops_token) / 1e9;
   if (context.json()) {
     json::Object d;
@@ -81,6 +81,7 @@ int run(Context& context) {
     d["prefill_tps"] = series_json(r.prefill);
     d["decode_tps"] = series_json(r.decode);
     d["streamed_bytes_per_token"] = r.streamed_bytes;
+    d["kv_bytes_per_token"] = r.kv_bytes;
     d["decode_gbps"] = gbps;
     d["prefill_gops"] = gops;
     d["load_ms"] = loaded.times.total;
@@ -96,7 +97,7 @@ int run(Context& context) {
     context.print("  prefill {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.0f} Gop/s)\n", options.prompt_tokens,
                   r.prefill.median, spread(r.prefill), gops);
   if (options.tokens > 0)
-    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights)\n", options.tokens,
+    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights and KV)\n", options.tokens,
                   r.decode.median, spread(r.decode), gbps);
   context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
   return 0;
