@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROMPT_IDS = 4000
 STEADY, UNSTABLE = 0.03, 0.10
 ROUNDS_STEADY, ROUNDS_MAX = 7, 15
+ROUND_S, RUNS_MAX = 1.5, 9
 
 
 @dataclasses.dataclass
@@ -76,21 +78,28 @@ def find_file(options: Options, subject: Subject) -> Path:
     raise BenchError(f"{options.folder.name}/ holds no file with the SHA-256 of {subject.title}; scripts/models fetches it")
 
 
-def measure_ours(options: Options, model: Path, work: Workload) -> tuple[float, dict]:
+def measure_ours(options: Options, model: Path, work: Workload, runs: int) -> tuple[float, dict]:
     shape = ["--prompt", options.prompt, "--tokens", 0] if work.kind == "prefill" else ["--prompt", 0, "--tokens", options.tokens]
     document = hearth(
-        options, "bench", model, *shape, "--depth", options.depth, "--runs", 1, "--numerics", work.numerics
+        options, "bench", model, *shape, "--depth", options.depth, "--runs", runs, "--numerics", work.numerics
     )
     return document[f"{work.kind}_tps"]["median"], document
 
 
-def measure_peer(options: Options, peer: peers.Peer, work: Workload) -> tuple[float, dict]:
+def measure_peer(options: Options, peer: peers.Peer, work: Workload, runs: int) -> tuple[float, dict]:
     ids = [(7919 * i) % PROMPT_IDS + 100 for i in range(max(options.prompt, options.depth))]
     if work.kind == "prefill":
-        answer = peer.ask(do="prefill", ids=ids[: options.prompt])
+        request = dict(do="prefill", ids=ids[: options.prompt])
     else:
-        answer = peer.ask(do="decode", ids=ids[: options.depth], tokens=options.tokens)
-    return answer["tps"], answer
+        request = dict(do="decode", ids=ids[: options.depth], tokens=options.tokens)
+    answers = [peer.ask(**request) for _ in range(runs)]
+    return records.summary([answer["tps"] for answer in answers])["median"], answers[-1]
+
+
+def runs_a_round(options: Options, work: Workload, speed: float) -> int:
+    """So many that a side measures for ROUND_S seconds: short rounds only show what else the machine does."""
+    tokens = options.prompt if work.kind == "prefill" else options.tokens
+    return min(RUNS_MAX, math.ceil(ROUND_S * speed / tokens))
 
 
 def greedy_ids(options: Options, model: Path, numerics: str) -> list[int]:
@@ -102,16 +111,18 @@ def interleave(options: Options, model: Path, work: Workload, peer: peers.Peer |
     """Ours, peer, ours, peer ...; the first round of each is thrown away."""
     ours, theirs, reads, last, peer_last, error = [], [], [], {}, {}, None
     rounds = options.rounds
-    done = -1
+    runs, done = 1, -1
     while done < rounds:
-        speed, last = measure_ours(options, model, work)
+        speed, last = measure_ours(options, model, work, runs)
+        if done < 0:
+            runs = runs_a_round(options, work, speed)
         if done >= 0:
             ours.append(speed)
             if work.kind == "decode":
                 reads.append(plain_read(options, token_bytes(last)))
         if peer is not None and error is None:
             try:
-                speed, peer_last = measure_peer(options, peer, work)
+                speed, peer_last = measure_peer(options, peer, work, runs)
                 if done >= 0:
                     theirs.append(speed)
             except (peers.PeerError, OSError) as failure:
@@ -123,7 +134,7 @@ def interleave(options: Options, model: Path, work: Workload, peer: peers.Peer |
                 rounds = ROUNDS_STEADY
             elif spread > UNSTABLE and rounds < ROUNDS_MAX:
                 rounds = ROUNDS_MAX
-    return dict(ours=ours, theirs=theirs, reads=reads, last=last, peer_last=peer_last, error=error)
+    return dict(ours=ours, theirs=theirs, reads=reads, runs=runs, last=last, peer_last=peer_last, error=error)
 
 
 def ratios(ours: list[float], theirs: list[float]) -> list[float]:
@@ -192,6 +203,7 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
             load_ms=last["load_ms"],
             error=run["error"],
             foreign_cpu_share=context["foreign"],
+            runs_a_round=run["runs"],
             rounds=dict(ours=ours, peer=theirs, read=reads),
         ),
     )

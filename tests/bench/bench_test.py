@@ -161,8 +161,23 @@ def test_unsteady_series_get_more_rounds(scripted, monkeypatch):
     options, _ = scripted
     speeds = iter([100.0, 100.0, 110.0, 100.0, 108.0, 100.0, 101.0, 102.0])
     monkeypatch.setattr(cpu, "measure_ours", lambda *_: (next(speeds), {}))
+    monkeypatch.setattr(cpu, "token_bytes", lambda _: 1)
     run = cpu.interleave(options, pathlib.Path("x"), cpu.WORKLOADS[0], None)
     assert len(run["ours"]) == 7
+
+
+def test_a_round_lasts_some_seconds_on_our_side(scripted):
+    options, _ = scripted
+    decode, prefill, _ = cpu.WORKLOADS
+    assert cpu.runs_a_round(options, decode, 200.0) == 3  # 1.5 s of 128 tokens
+    assert cpu.runs_a_round(options, prefill, 50.0) == 1
+    assert cpu.runs_a_round(options, prefill, 1e6) == cpu.RUNS_MAX
+
+
+def test_what_slows_a_round_down_cancels_in_its_ratio():
+    ours, theirs = [100.0, 50.0, 110.0], [50.0, 25.0, 55.0]
+    assert cpu.ratios(ours, theirs) == [2.0, 2.0, 2.0]
+    assert cpu.ratios(ours, []) == ours
 
 
 def test_foreign_share_counts_what_others_used():
