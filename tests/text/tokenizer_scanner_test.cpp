@@ -4,6 +4,7 @@
 #include <functional>
 #include <random>
 
+#include "support/scale.h"
 #include "text/tokenizer/matcher.h"
 #include "text/tokenizer/unicode.h"
 #include "text/tokenizer_tables.h"
@@ -128,7 +129,7 @@ TEST(LargeTexts, R14_one_unit_a_mebibyte_long_on_a_small_stack) {
   on_small_stack([&] {
     for (const Tokenizer& t : tokenizers)
       for (const char* unit : {"a", "A", "😀", "\r\n", " ", "中", "\u0301", "9", "!", "a 😀\r\n中", "\xff"}) {
-        const std::string text = repeated(unit, 1 << 20);
+        const std::string text = repeated(unit, static_cast<size_t>(test::scaled(1 << 20)));
         const std::vector<int32_t> ids = t.encode(text, {});
         ASSERT_LE(ids.size(), text.size() + 3);
         ASSERT_FALSE(t.decode(ids, false).empty());
