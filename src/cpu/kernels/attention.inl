@@ -5,9 +5,9 @@
 //   q . k   one fma chain, d ascending          total  16 chains (j mod 16), j ascending, then the tree of reduce_add
 //   out     one fma chain for each d, j ascending; masked j have p = 0 and change nothing
 //   merge   chunks ascending: out = out a + chunk b, a = e^(top - new), b = e^(chunk top - new)
-// Both products are [rows, k] x [k, n] with register tiles of kTileRows rows. bf16 keys lie as pairs (graph/kv.h) and are
-// widened in registers. Others are decoded once for all rows into fp32 scratch: K transposed to [Dh, 64], V as [64, Dh];
-// so are bf16 values when there are many rows.
+// Both products are [rows, k] x [k, n] with register tiles of kTileRows rows. bf16 keys lie as pairs (graph/kv.h) and
+// are widened in registers. Others are decoded once for all rows into fp32 scratch: K transposed to [Dh, 64], V as [64,
+// Dh]; so are bf16 values when there are many rows.
 namespace hearth::cpu::HEARTH_ISA {
 
 // sum[r, v] += a[r] right[v], the column a of a tile.

@@ -46,7 +46,9 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
   static constexpr Shape shape{.bits = kBits,
                                .group = kHalf ? 16 : 32,
                                .has_bias = kBias,
-                               .scale = kTail == Tail::f16 ? ScaleKind::f16 : kBias ? ScaleKind::u8 : ScaleKind::i8};
+                               .scale = kTail == Tail::f16 ? ScaleKind::f16
+                                        : kBias            ? ScaleKind::u8
+                                                           : ScaleKind::i8};
   constexpr bool has_bias = kBias, has_zero = !kBias;
   const std::byte* x = S16::data(a, m);
   alignas(32) float d[kBlockRows], minus_dmin[kBlockRows];

@@ -111,8 +111,8 @@ const OpInfo kKvAppend = {
       const bool quantized = format == KvFormat::q8 || format == KvFormat::q4;
       require(!quantized || v.attrs().Dh % kKvGroup == 0, v,
               "a quantized KV cache needs heads of a multiple of {}, not {}", kKvGroup, v.attrs().Dh);
-      require(format != KvFormat::bf16 || v.attrs().Dh % 2 == 0, v, "a bf16 KV cache needs heads of an even width, not {}",
-              v.attrs().Dh);
+      require(format != KvFormat::bf16 || v.attrs().Dh % 2 == 0, v,
+              "a bf16 KV cache needs heads of an even width, not {}", v.attrs().Dh);
       return {};
     },
     .cost = [](const OpView& v, const Extents& e) { return Cost{.bytes = e.M * kv_bytes_per_position(v)}; },
