@@ -15,7 +15,7 @@ endif()
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-psabi -Wno-missing-field-initializers -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # GCC 12 reports false overlaps and lengths in std::string (bug 105651); Clang looks too
   add_compile_options(-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
-else()  # with Clang, std::stable_sort of GCC 12's library warns about a helper of its own
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL Clang)  # with it, std::stable_sort of GCC 12's library warns about a helper of its own
   add_compile_options(-Wno-deprecated-declarations)
 endif()
 if(HEARTH_WERROR)

@@ -97,7 +97,7 @@ def measure_peer(options: Options, peer: peers.Peer, work: Workload, runs: int) 
 
 
 def runs_a_round(options: Options, work: Workload, speed: float) -> int:
-    """So many that a side measures for ROUND_S seconds: short rounds only show what else the machine does."""
+    """So many that ours measures for ROUND_S seconds: short rounds only show what else the machine does."""
     tokens = options.prompt if work.kind == "prefill" else options.tokens
     return min(RUNS_MAX, math.ceil(ROUND_S * speed / tokens))
 
@@ -199,7 +199,7 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
             ratio_spread=records.spread(paired) if theirs else None,
             unstable=unstable,
             read_gbps=records.summary(reads)["median"] if reads else None,
-            streamed_bytes=streamed,
+            token_bytes=streamed,
             load_ms=last["load_ms"],
             error=run["error"],
             foreign_cpu_share=context["foreign"],

@@ -32,6 +32,8 @@ def environment() -> Path:
 
 def install(name: str) -> None:
     """Installs a peer by package name where it is not there in the pinned version yet."""
+    if name == "llama.cpp" and os.environ.get("HEARTH_LLAMA_PEER"):
+        return
     venv, wanted = environment(), REQUIREMENTS[name]
     python = venv / "bin" / "python"
     if not python.exists():
@@ -51,12 +53,20 @@ def install(name: str) -> None:
         raise PeerError(f"pip could not install {wanted['package']}")
 
 
+def program_of(name: str) -> list:
+    """What runs a peer: HEARTH_LLAMA_PEER, a built peers/llama_cpp_peer.cpp, or the Python program of that peer."""
+    built = os.environ.get("HEARTH_LLAMA_PEER")
+    if name == "llama.cpp" and built:
+        return [built]
+    return [environment() / "bin" / "python", HERE / "peers" / PROGRAMS[name]]
+
+
 class Peer:
     """One process with one model loaded. Between requests it sleeps."""
 
     def __init__(self, name: str, model: Path, threads: int, context: int):
         self.name = name
-        command = [environment() / "bin" / "python", HERE / "peers" / PROGRAMS[name], model]
+        command = [*program_of(name), model]
         command += ["--threads", threads, "--context", context]
         self.process = subprocess.Popen(
             [str(c) for c in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

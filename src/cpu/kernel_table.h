@@ -17,10 +17,11 @@ struct RopeShape {
 
 inline constexpr int64_t kChunkPositions = 256;  // attention's unit of merging (DESIGN 7)
 inline constexpr int64_t kTilePositions = 64;
+static_assert(kTilePositions == graph::kPagePositions, "bf16 keys lie in pairs of a page's positions (graph/kv.h)");
 inline constexpr int64_t kChunkTiles = kChunkPositions / kTilePositions;
 
-// K or V of up to 64 positions of one head. Rows lie `stride` values apart (a quantized row has Dh of them), but bf16
-// keys as pairs (graph/kv.h).
+// K or V of up to 64 positions of one head. Rows lie `stride` values apart (a quantized row has Dh of them); bf16 keys
+// lie in pairs (graph/kv.h) and have no stride.
 struct KvTile {
   const std::byte* data = nullptr;
   const uint16_t *scales = nullptr, *biases = nullptr;  // q8, q4: bf16 bits, Dh / 64 a row

@@ -10,7 +10,7 @@
 namespace hearth::graph {
 namespace {
 
-// Number of value d of a bf16 row among the block's.
+// Index among a block's bf16 values of value d of the position in a slot.
 int64_t bf16_at(KvPart part, int64_t Dh, int64_t slot, int64_t d) {
   return part == KvPart::key ? key_pair_at(slot, d) : slot * Dh + d;
 }

@@ -30,12 +30,12 @@ int64_t kv_row_bytes(KvFormat format, int64_t Dh);  // values, scales and biases
 enum class KvPart : uint8_t { key, value };
 
 // One head of one layer in one page: P rows. Rows of `data` are Dh values in the format; scales, biases: Dh / 64 a row.
-// bf16 keys: value d of position j is number key_pair_at(j, d).
 struct KvBlock {
   std::byte* data = nullptr;
   uint16_t *scales = nullptr, *biases = nullptr;  // bf16 bits; null for f32, bf16
 };
 
+// Index among a block's bf16 keys of value d of the position in a slot.
 constexpr int64_t key_pair_at(int64_t slot, int64_t d) { return 2 * (d / 2 * kPagePositions + slot) + d % 2; }
 
 class HostKv final : public KvStorage {

@@ -99,7 +99,7 @@ BenchResult bench(decode::Engine& engine, const BenchOptions& o,
   return {.prefill = series(prefill_tps),
           .decode = series(decode_tps),
           .streamed_bytes = token.bytes_weights,
-          .kv_bytes = decoded(o.depth + o.tokens / 2).bytes - decoded(0).bytes,
+          .kv_bytes = decoded(o.depth + (o.tokens + 1) / 2).bytes - decoded(0).bytes,
           .flops_token = graph::cost(program, {.M = 1, .gathered = 0, .S = o.prompt_tokens / 2, .B = 1}).flops};
 }
 

@@ -6,6 +6,7 @@ import pathlib
 import stat
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -120,7 +121,7 @@ def scripted(tmp_path, monkeypatch):
     monkeypatch.setenv("HEARTH_BENCH_VENV", str(tmp_path / "venv"))
     monkeypatch.setattr(cpu.peers, "install", lambda _: None)
     monkeypatch.setitem(cpu.peers.PROGRAMS, "llama.cpp", tmp_path / "peer.py")
-    monkeypatch.setattr(cpu.machine, "preflight", lambda *_, **__: dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0]))
+    monkeypatch.setattr(cpu.machine, "preflight", lambda _, load_counts: dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0]))
     options = cpu.Options(
         binary=binary, models=[], folder=tmp_path / "models", threads=2, rounds=5, peer_names=["llama.cpp"], prompt=512,
         depth=128, tokens=128, out=tmp_path / "cpu.ndjson", wait_s=0,
@@ -178,6 +179,24 @@ def test_what_slows_a_round_down_cancels_in_its_ratio():
     ours, theirs = [100.0, 50.0, 110.0], [50.0, 25.0, 55.0]
     assert cpu.ratios(ours, theirs) == [2.0, 2.0, 2.0]
     assert cpu.ratios(ours, []) == ours
+
+
+def test_ratio_share_and_steadiness_are_those_of_the_rounds(scripted, monkeypatch):
+    options, subject = scripted
+    ours = iter([1.0, 100.0, 50.0, 110.0, 80.0, 90.0, 100.0, 60.0])  # the first is thrown away
+    theirs = iter([1.0, 50.0, 25.0, 50.0, 40.0, 45.0, 50.0, 30.0])
+    reads = iter([200.0, 100.0, 220.0, 160.0, 180.0, 200.0, 120.0])
+    document = dict(streamed_bytes_per_token=9 * 10**8, kv_bytes_per_token=10**8, load_ms=1.0, peak_rss_bytes=1)
+    monkeypatch.setattr(cpu, "measure_ours", lambda *_: (next(ours), document))
+    monkeypatch.setattr(cpu, "measure_peer", lambda *_: (next(theirs), {}))
+    monkeypatch.setattr(cpu, "plain_read", lambda *_: next(reads))
+    peer = types.SimpleNamespace(name="llama.cpp", hello=dict(name="llama.cpp", version="1", build="none"))
+    work = cpu.WORKLOADS[0]
+    run = cpu.interleave(options, pathlib.Path("x"), work, peer)
+    context = dict(idle=dict(ok=True), clocks=[], foreign=0.0, ids_equal=True)
+    record = cpu.record_of(options, subject, work, peer, run, context)
+    assert record["n"] == 7, "the ratios spread by 4 %, the speeds by far more than 10 %"
+    assert record["ratio"] == 2.0 and record["share_of_roof"] == 0.5 and not record["extra"]["unstable"]
 
 
 def test_foreign_share_counts_what_others_used():

@@ -1,4 +1,4 @@
-// Whole small programs against the reference executor, every numerics mode and instruction set.
+// Whole small programs against the reference executor, every numerics mode (sanitized: in turn) and instruction set.
 #include <gtest/gtest.h>
 
 #include "cpu/model_programs.h"

@@ -28,7 +28,8 @@ inline std::vector<PackedFormat> all_formats() {
                         Codec::q8_0, Codec::q4_k, Codec::q5_k, Codec::q6_k})
     formats.push_back({.codec = c});
   for (const int bits : {2, 3, 4, 5, 6, 8}) formats.push_back(affine_format(bits, 64, DType::bf16));
-  formats.push_back(affine_format(4, 32, DType::f16));
+  for (const int group : {32, 64}) formats.push_back(affine_format(4, group, DType::f16));
+  formats.push_back(affine_format(8, 64, DType::f16));
   formats.push_back(affine_format(4, 128, DType::f32));
   return formats;
 }

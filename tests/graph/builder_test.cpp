@@ -89,6 +89,9 @@ TEST(Builder, refuses_heads_that_do_not_fit) {
   attend = {.H = 1, .Hkv = 1, .Dh = 8, .scale = 1, .cap = 0, .window = 0, .format = KvFormat::q8, .donor = {}};
   EXPECT_EQ(says([&](Builder& b, Value x) { b.attend(x, x, x, attend); }),
             "corrupt_file: kv_append kv_append1: a quantized KV cache needs heads of a multiple of 64, not 8");
+  attend = {.H = 8, .Hkv = 8, .Dh = 1, .scale = 1, .cap = 0, .window = 0, .format = KvFormat::bf16, .donor = {}};
+  EXPECT_EQ(says([&](Builder& b, Value x) { b.attend(x, x, x, attend); }),
+            "corrupt_file: kv_append kv_append1: a bf16 KV cache needs heads of an even width, not 1");
 }
 
 TEST(Builder, weights_and_angles_are_listed_once) {

@@ -106,8 +106,22 @@ TEST(HostKv, q4_puts_value_d_into_nibble_d_mod_2_of_byte_d_div_2) {
   EXPECT_EQ(to_float(bf16{block.biases[5 * 2]}), -15.0f);
 }
 
+TEST(HostKv, bf16_keys_lie_in_pairs_position_beside_position) {
+  HostKv kv = storage(KvFormat::bf16);
+  std::vector<float> x(kDh);
+  for (size_t d = 0; d < x.size(); ++d) x[d] = static_cast<float>(d);
+  for (const KvPart part : {KvPart::key, KvPart::value}) kv.store(0, part, 0, 1, 5, x.data());
+  const auto at = [&](KvPart part, int64_t i) {
+    return to_float(reinterpret_cast<const bf16*>(kv.block(0, part, 0, 1).data)[i]);
+  };
+  EXPECT_EQ(at(KvPart::key, 2 * 5), 0);
+  EXPECT_EQ(at(KvPart::key, 2 * 5 + 1), 1);
+  EXPECT_EQ(at(KvPart::key, 2 * (3 * 64 + 5)), 6);
+  EXPECT_EQ(at(KvPart::value, 5 * kDh + 7), 7);
+}
+
 TEST(HostKv, no_two_rows_share_memory) {
-  for (const KvFormat format : {KvFormat::f32, KvFormat::q4}) {
+  for (const KvFormat format : {KvFormat::f32, KvFormat::bf16, KvFormat::q4}) {
     HostKv kv = storage(format);
     float tag = 0;
     const auto each = [&](auto&& f) {

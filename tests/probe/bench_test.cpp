@@ -35,7 +35,7 @@ TEST(Bench, counts_runs_and_bytes_and_gives_its_pages_back) {
   // All weights but the table, which is gathered: two layers of nine tensors, the last norm, the head; f32.
   const int64_t layer = 64 + 128 * 64 + 64 * 64 + 64 * 64 + 64 * 128 + 64 + 3 * 64 * 96;
   EXPECT_EQ(r.streamed_bytes, 4 * (2 * layer + 64 + 258 * 64));
-  EXPECT_EQ(r.kv_bytes, 11 * 2 * 2 * 64 * 2);  // K and V of two layers at 10 + 3 / 2 positions, bf16
+  EXPECT_EQ(r.kv_bytes, 12 * 2 * 2 * 64 * 2);  // K and V of two layers, bf16; the tokens see 11, 12 and 13 positions
   EXPECT_GT(r.flops_token, 2 * 2 * (layer - 128));
   EXPECT_EQ(engine->cache().pages_free(0), pages);
   const BenchResult none = bench(*engine, {.prompt_tokens = 0, .tokens = 0, .runs = 1, .depth = 1});

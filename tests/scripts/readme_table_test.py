@@ -10,7 +10,7 @@ SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "readme-table"
 RECORD = {"schema": 1, "time": "2026-11-29T20:00:00Z", "kind": "decode", "command": "hearth bench x", "commit": "abcdef0123",
           "machine": {"cpu": "Toy 9000", "cores": 2}, "idle": {"ok": True}, "model": {"repo": "hearth/toy"},
           "shape": {"B": 1, "T": 1}, "median": 300.0, "p10": 297.0, "p90": 303.0, "unit": "tok/s", "gbps": 30.5,
-          "share_of_roof": 0.93, "baseline": {"name": "llama.cpp", "version": "1", "median": 100.0}}
+          "share_of_roof": 0.93, "baseline": {"name": "llama.cpp", "version": "1", "median": 100.0}, "ratio": 3.2}
 FRAME = "# x\n\n<!-- figures: written by scripts/readme-table -->\n{}<!-- end of figures -->\nend\n"
 
 
@@ -32,7 +32,7 @@ def test_shows_the_newest_idle_record(tree):
                               {**RECORD, "time": "2026-12-01T00:00:00Z", "median": 999.0, "idle": {"ok": False}}])
     assert done.returncode == 0, done.stderr
     text = (tree / "README.md").read_text()
-    row = "| hearth/toy | decode | B=1 T=1 | - | 310 tok/s | 1.9% | 100 (llama.cpp 1) | **3.10x** | 30.5 | 93% | 2026-11-30 abcdef01 |"
+    row = "| hearth/toy | decode | B=1 T=1 | - | 310 tok/s | 1.9% | 100 (llama.cpp 1) | **3.20x** | 30.5 | 93% | 2026-11-30 abcdef01 |"
     assert row in text and "Toy 9000, 2 cores:" in text and text.endswith("<!-- end of figures -->\nend\n")
     assert text.count("hearth/toy") == 1
 

@@ -111,7 +111,7 @@ std::string split_json(const std::string& pattern) {
          R"("}, "behavior": "Isolated"}, {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}]})";
 }
 
-// R-14. Quadratic work on 1 MiB would take minutes, more than the test may run.
+// R-14. Quadratic work on 1 MiB (a tenth where sanitized) would take minutes, more than the test may run.
 TEST(LargeTexts, R14_one_unit_a_mebibyte_long_on_a_small_stack) {
   std::vector<Tokenizer> tokenizers;
   std::vector<std::pair<std::string, std::string>> doubling;

@@ -97,8 +97,8 @@ int run(Context& context) {
     context.print("  prefill {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.0f} Gop/s)\n", options.prompt_tokens,
                   r.prefill.median, spread(r.prefill), gops);
   if (options.tokens > 0)
-    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights and KV)\n", options.tokens,
-                  r.decode.median, spread(r.decode), gbps);
+    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights and KV)\n",
+                  options.tokens, r.decode.median, spread(r.decode), gbps);
   context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
   return 0;
 }

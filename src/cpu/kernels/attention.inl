@@ -6,8 +6,8 @@
 //   out     one fma chain for each d, j ascending; masked j have p = 0 and change nothing
 //   merge   chunks ascending: out = out a + chunk b, a = e^(top - new), b = e^(chunk top - new)
 // Both products are [rows, k] x [k, n] with register tiles of kTileRows rows. bf16 keys lie as pairs (graph/kv.h) and
-// are widened in registers. Others are decoded once for all rows into fp32 scratch: K transposed to [Dh, 64], V as [64,
-// Dh]; so are bf16 values when there are many rows.
+// are widened in registers. Others are decoded once for all rows into fp32 scratch: K transposed to [Dh, 64], V as
+// [64, Dh]; so are bf16 values of many rows and those of heads that no Vec divides.
 namespace hearth::cpu::HEARTH_ISA {
 
 // sum[r, v] += a[r] right[v], the column a of a tile.
@@ -183,7 +183,7 @@ inline void softmax_row(float* z, int64_t begin, int64_t end, int32_t low, int32
   total = reduce_add(sum);
 }
 
-constexpr int64_t kWidenRows = 2 * kTileRows;  // that widen bf16 values as often as they meet them
+constexpr int64_t kWidenRows = 2 * kTileRows;  // up to here each register tile widens bf16 values anew
 
 inline void attend_chunk(const AttendChunk& c) noexcept {
   const int64_t ld = (c.Dh + 15) / 16 * 16;
@@ -219,7 +219,8 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     const bool more = t > first / 64;
     if (c.format == graph::KvFormat::bf16 && c.rows <= kWidenRows && c.Dh % 16 == 0) {
       const auto* values = reinterpret_cast<const uint16_t*>(c.values[t].data);
-      product(p, 256, Bf16Rows{values + begin * c.Dh, c.Dh}, c.out, ld, c.rows, end - begin, ld, more);
+      product(p, 256, Bf16Rows{values + begin * c.values[t].stride, c.values[t].stride}, c.out, ld, c.rows, end - begin,
+              ld, more);
     } else {
       load_rows(c.values[t], c.format, c.Dh, begin, end, ld, c.tile);
       product(p, 256, FloatRows{c.tile + begin * ld, ld}, c.out, ld, c.rows, end - begin, ld, more);

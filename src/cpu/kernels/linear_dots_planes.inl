@@ -10,6 +10,7 @@ HEARTH_INLINE uint32_t dword_at(const std::byte* p) {
 // v = 256 hi + lo in two planes. A sum of at most 128 values: |hi sum| * 256 <= 128 * 255 * 127 * 256 < 2^31.
 struct S16 {
   static constexpr bool kGroupScale = false;
+  static constexpr bool kOneRow = true;  // has one_row()
   static constexpr int kPlanes = 2, kQuadX = 4, kQuadBytes = 64;
   struct Sum {
     Ints hi, lo;
@@ -31,6 +32,14 @@ struct S16 {
     return add(add(shift<-8>(s.hi), s.lo), fill_ints(static_cast<uint32_t>(init)));
   }
 };
+
+// Quads [kBegin, kEnd) of a unit, times x, into s.
+template <int kBits, int kBegin, int kEnd>
+HEARTH_INLINE void add_quads(S16::Sum& s, const uint8_t* unit, const std::byte* x, int64_t plane) {
+  each<kBegin, kEnd>([&]<int Q>() __attribute__((always_inline)) {
+    S16::dot<kBits, Q>(s, S16::prepare<kBits, Q>(unit), x + Q * S16::kQuadX, plane);
+  });
+}
 
 struct S8Planes {
   static constexpr bool kGroupScale = true;

@@ -13,6 +13,7 @@ HEARTH_TARGET("avx2,fma,f16c")
 #include "cpu/kernels/linear_quads.inl"
 #include "cpu/kernels/linear_dots_pairs.inl"
 #include "cpu/kernels/linear_one_row_pairs.inl"
+#include "cpu/kernels/linear_one_row.inl"
 #include "cpu/kernels/linear_direct.inl"
 #include "cpu/kernels/linear_panel.inl"
 #include "cpu/kernels/linear_f32.inl"

@@ -13,6 +13,7 @@ HEARTH_TARGET("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")
 #include "cpu/kernels/linear_quads.inl"
 #include "cpu/kernels/linear_dots_planes.inl"
 #include "cpu/kernels/linear_tiles_planes.inl"
+#include "cpu/kernels/linear_one_row.inl"
 #include "cpu/kernels/linear_direct.inl"
 #include "cpu/kernels/linear_panel.inl"
 #include "cpu/kernels/linear_f32.inl"

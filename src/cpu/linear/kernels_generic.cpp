@@ -10,6 +10,7 @@
 #include "cpu/kernels/linear_quads.inl"
 #include "cpu/kernels/linear_dots_planes.inl"
 #include "cpu/kernels/linear_tiles_planes.inl"
+#include "cpu/kernels/linear_one_row.inl"
 #include "cpu/kernels/linear_direct.inl"
 #include "cpu/kernels/linear_panel.inl"
 #include "cpu/kernels/linear_f32.inl"
