@@ -199,6 +199,15 @@ def test_ratio_share_and_steadiness_are_those_of_the_rounds(scripted, monkeypatc
     assert record["ratio"] == 2.0 and record["share_of_roof"] == 0.5 and not record["extra"]["unstable"]
 
 
+def test_a_built_llama_peer_runs_instead_of_the_python_one(monkeypatch):
+    monkeypatch.setenv("HEARTH_LLAMA_PEER", "/built/peer")
+    cpu.peers.install("llama.cpp")  # nothing to install
+    assert cpu.peers.program_of("llama.cpp") == ["/built/peer"]
+    assert cpu.peers.program_of("openvino")[-1].name == "openvino_peer.py"
+    monkeypatch.delenv("HEARTH_LLAMA_PEER")
+    assert cpu.peers.program_of("llama.cpp")[-1].name == "llama_cpp_peer.py"
+
+
 def test_foreign_share_counts_what_others_used():
     class Times:
         def __init__(self, busy, own, total):
