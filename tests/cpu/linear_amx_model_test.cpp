@@ -96,7 +96,9 @@ std::vector<float> through_tiles(const Matrix& w, Core core, const std::vector<f
                     .bias = nullptr,
                     .accumulate = false,
                     .scratch = scratch.data()};
-  panel_share<Mode, kBits, kHalf>(share, scratch_of(share), fold_width<Mode>(share.shape));
+  const int64_t width = fold_width<Mode>(share.shape);
+  tile_config(static_cast<int>(amx_step(width)));
+  panel_share<Mode, kBits, kHalf>(share, scratch_of(share), width);
   tile_release();
   return y;
 }

@@ -17,9 +17,9 @@ void direct_block(const Share& a, const uint8_t* block, int64_t m, const Constan
   const std::byte* x = Mode::data(a, m);
   const int64_t ldx = a.layout.row, plane = a.layout.plane;
 
-  Cells cells(shape, block, 0);
+  Cells cells(shape, block, 0, a.ahead);
   for (int64_t f = 0; cells.k < a.K; cells.next(), f += parts, x += units * 8 * Mode::kQuadX) {
-    cells.prefetch();
+    cells.fetch();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       const std::byte* at = x;

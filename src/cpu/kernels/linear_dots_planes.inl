@@ -33,14 +33,6 @@ struct S16 {
   }
 };
 
-// Quads [kBegin, kEnd) of a unit, times x, into s.
-template <int kBits, int kBegin, int kEnd>
-HEARTH_INLINE void add_quads(S16::Sum& s, const uint8_t* unit, const std::byte* x, int64_t plane) {
-  each<kBegin, kEnd>([&]<int Q>() __attribute__((always_inline)) {
-    S16::dot<kBits, Q>(s, S16::prepare<kBits, Q>(unit), x + Q * S16::kQuadX, plane);
-  });
-}
-
 struct S8Planes {
   static constexpr bool kGroupScale = true;
   static constexpr int kPlanes = 1, kQuadX = 4, kQuadBytes = 64;
@@ -75,7 +67,7 @@ HEARTH_INLINE void store_quad(uint8_t* p, const Ints& w) {
   store_ints(p, w);
 }
 
-// s16 runs its hi plane, shifts, adds the constant and runs its lo plane into the same sums.
+// s16 runs its hi plane, shifts and runs its lo plane into the same sums.
 template <class Mode, int kTokens, int kSets>
 __attribute__((noinline)) void tile(const TileCall& call) {
   const uint8_t* panel = call.panel;
@@ -102,28 +94,28 @@ __attribute__((noinline)) void tile(const TileCall& call) {
                   __attribute__((always_inline)) { dot_bytes(sum[t][s], weights[s], dword_at(at + t * ldx)); });
       }
     };
-    const auto constant = [&](int t) __attribute__((always_inline)) {
-      return has_zero ? static_cast<uint32_t>(c.init[c.at(t, f)]) : 0;
-    };
+    cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(0); });
+    run(x);
     if constexpr (Mode::kPlanes == 2) {
-      cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(0); });
-      run(x);
-      cells([&]<int t, int s>()
-                __attribute__((always_inline)) { sum[t][s] = add(shift<-8>(sum[t][s]), fill_ints(constant(t))); });
+      cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = shift<-8>(sum[t][s]); });
       run(x + call.plane);
-    } else {
-      cells([&]<int t, int s>() __attribute__((always_inline)) { sum[t][s] = fill_ints(constant(t)); });
-      run(x);
     }
     cells([&]<int t, int s>() __attribute__((always_inline)) { pin(sum[t][s]); });
-    cells([&]<int t, int s>() __attribute__((always_inline)) {
-      float* out = total + t * ld_total + s * 16;
-      Floats scale = load_floats(fold + s * 32);
-      if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[c.at(t, f)]));
-      Floats v = fma(scale, to_floats(sum[t][s]), load_floats(out));
-      if (has_bias) v = fma(load_floats(fold + s * 32 + 16), fill_floats(c.X[c.at(t, f)]), v);
-      store_floats(out, v);
-    });
+    const auto finish_fold = [&]<bool kBias, bool kZero>() __attribute__((always_inline)) {
+      cells([&]<int t, int s>() __attribute__((always_inline)) {
+        float* out = total + t * ld_total + s * 16;
+        const int64_t i = c.at(t, f);
+        if constexpr (kZero) sum[t][s] = add(sum[t][s], fill_ints(static_cast<uint32_t>(c.init[i])));
+        Floats scale = load_floats(fold + s * 32);
+        if constexpr (Mode::kGroupScale) scale = mul(scale, fill_floats(c.sx[i]));
+        Floats v = fma(scale, to_floats(sum[t][s]), load_floats(out));
+        if constexpr (kBias) v = fma(load_floats(fold + s * 32 + 16), fill_floats(c.X[i]), v);
+        store_floats(out, v);
+      });
+    };
+    if (has_bias) finish_fold.template operator()<true, false>();
+    else if (has_zero) finish_fold.template operator()<false, true>();
+    else finish_fold.template operator()<false, false>();
     panel += quads * kSets * 64;
     x += quads * 4;
   }

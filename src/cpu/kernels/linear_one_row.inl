@@ -1,6 +1,6 @@
 // The s16 core for one row of x: what decode runs. The shape is known at compile time, which is worth a third of the
-// time. The folds are those of linear_direct.inl, so are the bits; add_quads() is the instruction set's own.
-// Totals of a block's set stay in L1; super-block scales are widened once every 256 k.
+// time. The folds are those of linear_direct.inl, so are the bits; add_unit() is of instruction sets that know a
+// shorter way. Totals of a block's set stay in L1; super-block scales are widened once every 256 k.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
 enum class Tail : uint8_t { f16, bf16, lead };  // plain scales; integers under a lead
@@ -20,6 +20,16 @@ HEARTH_INLINE Floats load_plain(const uint8_t* p) {
   else return load_bf16(p);
 }
 
+// Quads [kBegin, kEnd) of a unit, times x, into s.
+template <int kBits, int kBegin, int kEnd>
+HEARTH_INLINE void add_quads(S16::Sum& s, const uint8_t* unit, const std::byte* x, int64_t plane) {
+  if constexpr (kEnd - kBegin == 8 && requires { add_unit<kBits>(s, unit, x); }) add_unit<kBits>(s, unit, x);
+  else
+    each<kBegin, kEnd>([&]<int Q>() __attribute__((always_inline)) {
+      S16::dot<kBits, Q>(s, S16::prepare<kBits, Q>(unit), x + Q * S16::kQuadX, plane);
+    });
+}
+
 template <int kBits, int kGroup, Tail kTail, bool kBias>
 void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Constants& c, float* total) {
   static constexpr Shape shape = kShape<kBits, kGroup, kTail, kBias>;
@@ -30,7 +40,7 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
   for (int s = 0; s < 2; ++s) store_floats(total + s * kSetRows, fill_floats(0));
   const int32_t* init = c.init;
   const float* X = c.X;
-  for (Cells cells(shape, block, 0); cells.k < a.K; cells.next(), x += units * 8 * S16::kQuadX) {
+  for (Cells cells(shape, block, 0, a.ahead); cells.k < a.K; cells.next(), x += units * 8 * S16::kQuadX) {
     if constexpr (kTail == Tail::lead)
       if (cells.k % kLeadSpan == 0)
         for (int s = 0; s < kBlockRows; s += kSetRows) {
@@ -38,7 +48,7 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
           if (has_bias) store_floats(minus_dmin + s, negative(load_f16(cells.lead + 2 * (kBlockRows + s))));
         }
     const uint8_t* tail = cells.tail();
-    cells.prefetch();
+    cells.fetch();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       float* out = total + set * kSetRows;

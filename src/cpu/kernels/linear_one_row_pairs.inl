@@ -3,38 +3,31 @@
 //           A unit's sums at a scale stay below 2^31: 256 * 15 * 32512 * 8. They shift down exactly.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
-// Quads [kBegin, kEnd) of a unit, times x, into s.
-template <int kBits, int kBegin, int kEnd>
-HEARTH_INLINE void add_quads(Ints& s, const uint8_t* unit, const std::byte* x, int64_t) {
-  if constexpr (kBits == 4) {
-    static_assert(kBegin == 0 && kEnd == 8);
-    const __m256i first = _mm256_set1_epi16(0x000f), second = _mm256_set1_epi16(0x00f0),
-                  third = _mm256_set1_epi16(0x0f00);
-    __m256i at16[2], at256[2];
-    each<0, 4>([&]<int i>() __attribute__((always_inline)) {
-      const std::byte* p = x + i * 2 * S16::kQuadX;
-      const __m256i x0 = broadcast(p), x2 = broadcast(p + 4), x1 = broadcast(p + 8), x3 = broadcast(p + 12);
-      each<0, 2>([&]<int h>() __attribute__((always_inline)) {
-        const __m256i w = load256(unit + i * 64 + h * 32);
-        __m256i& sum = h == 0 ? s.a : s.b;
-        add_pairs(sum, _mm256_and_si256(w, first), x0);
-        add_pairs(sum, _mm256_srli_epi16(w, 12), x3);
-        if constexpr (i == 0) {
-          at16[h] = _mm256_madd_epi16(_mm256_and_si256(w, second), x1);
-          at256[h] = _mm256_madd_epi16(_mm256_and_si256(w, third), x2);
-        } else {
-          add_pairs(at16[h], _mm256_and_si256(w, second), x1);
-          add_pairs(at256[h], _mm256_and_si256(w, third), x2);
-        }
-      });
+template <int kBits>
+  requires(kBits == 4)
+HEARTH_INLINE void add_unit(Ints& s, const uint8_t* unit, const std::byte* x) {
+  const __m256i first = _mm256_set1_epi16(0x000f), second = _mm256_set1_epi16(0x00f0),
+                third = _mm256_set1_epi16(0x0f00);
+  __m256i at16[2], at256[2];
+  each<0, 4>([&]<int i>() __attribute__((always_inline)) {
+    const std::byte* p = x + i * 2 * S16::kQuadX;
+    const __m256i x0 = broadcast(p), x2 = broadcast(p + 4), x1 = broadcast(p + 8), x3 = broadcast(p + 12);
+    each<0, 2>([&]<int h>() __attribute__((always_inline)) {
+      const __m256i w = load256(unit + i * 64 + h * 32);
+      __m256i& sum = h == 0 ? s.a : s.b;
+      add_pairs(sum, _mm256_and_si256(w, first), x0);
+      add_pairs(sum, _mm256_srli_epi16(w, 12), x3);
+      if constexpr (i == 0) {
+        at16[h] = _mm256_madd_epi16(_mm256_and_si256(w, second), x1);
+        at256[h] = _mm256_madd_epi16(_mm256_and_si256(w, third), x2);
+      } else {
+        add_pairs(at16[h], _mm256_and_si256(w, second), x1);
+        add_pairs(at256[h], _mm256_and_si256(w, third), x2);
+      }
     });
-    s = add(s, {_mm256_srai_epi32(at16[0], 4), _mm256_srai_epi32(at16[1], 4)});
-    s = add(s, {_mm256_srai_epi32(at256[0], 8), _mm256_srai_epi32(at256[1], 8)});
-  } else {
-    each<kBegin, kEnd>([&]<int Q>() __attribute__((always_inline)) {
-      S16::dot<kBits, Q>(s, S16::prepare<kBits, Q>(unit), x + Q * S16::kQuadX, 0);
-    });
-  }
+  });
+  s = add(s, {_mm256_srai_epi32(at16[0], 4), _mm256_srai_epi32(at16[1], 4)});
+  s = add(s, {_mm256_srai_epi32(at256[0], 8), _mm256_srai_epi32(at256[1], 8)});
 }
 
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

@@ -110,7 +110,6 @@ HEARTH_INLINE void pin(Floats& v) { asm volatile("" : "+x"(v.a), "+x"(v.b)); }
 // The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets
 // beside all those rows in the f32 core.
 constexpr int kDirectMax = 4, kTileTokens = 6, kTileSets = 2, kTileF32Sets = 1;
-constexpr int64_t kPrefetchAhead = 2048;
 HEARTH_INLINE void fma_in_place(Floats& acc, Floats x, Floats y) { acc = fma(x, y, acc); }
 
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

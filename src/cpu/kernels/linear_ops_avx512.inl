@@ -74,7 +74,6 @@ HEARTH_INLINE float largest(const float* x, int64_t K) {
 // The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets
 // beside all those rows in the f32 core.
 constexpr int kDirectMax = 4, kTileTokens = 6, kTileSets = 4, kTileF32Sets = 4;
-constexpr int64_t kPrefetchAhead = 0;
 HEARTH_INLINE void fma_in_place(Floats& acc, Floats a, Floats b) {
   asm("vfmadd231ps %2, %1, %0" : "+v"(acc.v) : "v"(a.v), "v"(b.v));
 }

@@ -122,7 +122,6 @@ HEARTH_CALL inline float largest(const float* x, int64_t K) {
 // The register tiles: rows of x that one pass over a block serves; rows of x, sets of a panel (two a block), sets
 // beside all those rows in the f32 core.
 constexpr int kDirectMax = 1, kTileTokens = 2, kTileSets = 2, kTileF32Sets = 2;
-constexpr int64_t kPrefetchAhead = 0;
 inline void fma_in_place(Floats& acc, const Floats& a, const Floats& b) { acc = fma(a, b, acc); }
 
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

@@ -57,10 +57,11 @@ template <class Mode, int kBits, bool kHalf>
 void unpack(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int first, int sets, const Scratch& s) {
   const int units = a.shape.units(), parts = kHalf ? 2 : Mode::kGroupScale ? units : 1;
   const int64_t quads = quad_stride<Mode>(sets);
-  Cells cells(a.shape, block, k);
+  Cells cells(a.shape, block, k, a.ahead);
   uint8_t* out = s.panel;
   float* fold = s.fold;
-  for (; cells.k < k_end; cells.next(), out += units * 8 * quads, fold += parts * sets * 32)
+  for (; cells.k < k_end; cells.next(), out += units * 8 * quads, fold += parts * sets * 32) {
+    cells.fetch();
     for (int set = 0; set < 2; ++set) {
       const int column = first + set;
       uint8_t* to = out + column * set_stride<Mode>(k_end - k);
@@ -75,6 +76,7 @@ void unpack(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int 
         store_floats(fold + (p * sets + column) * 32 + 16, sb.bias);
       }
     }
+  }
 }
 
 template <class Mode, int kBits, bool kHalf>

@@ -30,11 +30,12 @@ HEARTH_INLINE Ints quad(const uint8_t* unit) {
 struct Cells {
   const Shape& shape;
   const int64_t set_bytes, tail_at, scale_bytes, cell_bytes, lead_bytes, span;
+  const FetchAhead ahead;
   const uint8_t* lead;
   const uint8_t* cell;
   int64_t k;
 
-  HEARTH_INLINE Cells(const Shape& s, const uint8_t* block, int64_t k_begin)
+  HEARTH_INLINE Cells(const Shape& s, const uint8_t* block, int64_t k_begin, FetchAhead fetch_ahead)
       : shape(s),
         set_bytes(s.set_bytes()),
         tail_at(2 * s.set_bytes()),
@@ -42,26 +43,35 @@ struct Cells {
         cell_bytes(s.cell_bytes()),
         lead_bytes(s.lead_bytes()),
         span(s.span()),
+        ahead(fetch_ahead),
         lead(block + s.cell_offset(k_begin)),
         cell(lead + lead_bytes),  // k_begin is a multiple of 256 where there is a lead
         k(k_begin) {}
   HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * set_bytes; }
   HEARTH_INLINE const uint8_t* tail() const { return cell + tail_at; }
-  // Asks for the cell (next(): the lead) that lies kPrefetchAhead bytes further on; every line once.
-  HEARTH_INLINE void prefetch() const { prefetch_ahead(cell, cell_bytes); }
+  // Asks for what lies as far behind this cell (next(): this lead) as the machine wants; every line once.
+  HEARTH_INLINE void fetch() const { fetch(cell, cell_bytes); }
   HEARTH_INLINE void next() {
     cell += cell_bytes;
     k += span;
     if (lead_bytes != 0 && k % kLeadSpan == 0) {
       lead = cell;
       cell += lead_bytes;
-      prefetch_ahead(lead, lead_bytes);
+      fetch(lead, lead_bytes);
     }
   }
-  static HEARTH_INLINE void prefetch_ahead(const uint8_t* p, int64_t bytes) {
-    if constexpr (kPrefetchAhead > 0) {
-      asm("" : "+r"(bytes));  // stays a loop: unrolled among the loads it streams a tenth slower (ADR 0007)
-      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + kPrefetchAhead + i);
+
+ private:
+  HEARTH_INLINE void fetch(const uint8_t* p, int64_t bytes) const {
+    if (ahead.l1 == 0) return;
+    asm("" : "+r"(bytes));  // stays a loop: unrolled among the loads it streams a tenth slower (ADR 0007)
+    if (ahead.l2 == 0) {
+      for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + ahead.l1 + i);
+    } else {
+      for (int64_t i = 0; i < bytes; i += 64) {
+        __builtin_prefetch(p + ahead.l2 + i, 0, 2);
+        __builtin_prefetch(p + ahead.l1 + i);
+      }
     }
   }
 };

@@ -6,6 +6,7 @@ void tile_core(const Share& a) {
   const Scratch s = scratch_of(a);
   const int64_t width = fold_width<Mode<8>>(a.shape);
   const bool half = a.shape.group < kUnit;
+  tile_config(static_cast<int>(amx_step(width)));
   switch (a.shape.bits) {
     case 2: half ? panel_share<Mode<2>, 2, true>(a, s, width) : panel_share<Mode<2>, 2, false>(a, s, width); break;
     case 3: half ? panel_share<Mode<3>, 3, true>(a, s, width) : panel_share<Mode<3>, 3, false>(a, s, width); break;

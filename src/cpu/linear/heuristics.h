@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "cpu/isa.h"
+
 namespace hearth::cpu {
 
 // Members as a grid: `row_parts` of the rows of W times `token_parts` of the rows of x.
@@ -19,5 +21,13 @@ struct LinearPart {
   int64_t m_begin, m_end;
 };
 LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member);
+
+// How far ahead of its loads a kernel that streams weights asks for them, in bytes, to L1 and to L2; 0: not at all.
+struct FetchAhead {
+  int64_t l1 = 0, l2 = 0;
+};
+
+// What streams fastest on CPUs of this maker (ADR 0007).
+FetchAhead fetch_ahead(Isa isa);
 
 }  // namespace hearth::cpu

@@ -62,7 +62,8 @@ void linear(const LinearCall& call, int member, int members) noexcept {
                .ldy = call.ldy,
                .bias = call.bias,
                .accumulate = call.accumulate,
-               .scratch = call.scratch});
+               .scratch = call.scratch,
+               .ahead = fetch_ahead(call.isa)});
 }
 
 }  // namespace hearth::cpu

@@ -4,6 +4,7 @@
 
 #include "cpu/linear.h"
 #include "cpu/linear/act.h"
+#include "cpu/linear/heuristics.h"
 #include "cpu/linear/layout.h"
 
 namespace hearth::cpu {
@@ -29,6 +30,7 @@ struct Share {
   const float* bias;
   bool accumulate;
   std::byte* scratch;
+  FetchAhead ahead;
 };
 
 struct LinearKernels {
