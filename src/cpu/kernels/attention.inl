@@ -19,6 +19,14 @@ HEARTH_INLINE void add_column(Vec (&sum)[R][V], const float* a, int64_t lda, con
     for (int r = 0; r < R; ++r) sum[r][v] = fma(fill(a[r * lda]), right[v], sum[r][v]);
 }
 
+// Asks for what the product after this one reads, a little at a time: a tile lies far from the one before it, and the
+// hardware takes a while to see that it is walked in order.
+template <int kBytes>
+HEARTH_INLINE void fetch(const std::byte* p) {
+#pragma GCC unroll 8
+  for (int i = 0; i < kBytes; i += 64) __builtin_prefetch(p + i, 0, 2);
+}
+
 // The right sides: add() takes k = 0 .. K - 1, ascending, of A[r, k] B[k, n ..) into a register tile.
 struct FloatRows {
   const float* p;
@@ -37,12 +45,14 @@ struct FloatRows {
 struct Bf16Rows {
   const uint16_t* p;
   int64_t ld;
+  const std::byte* next;
   template <int R, int V>
   HEARTH_INLINE void add(Vec (&sum)[R][V], const float* a, int64_t lda, int64_t K, int64_t n) const {
     for (int64_t k = 0; k < K; ++k) {
       Vec right[V];
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) right[v] = load_bf16(p + k * ld + n + v * 16);
+      if (next) fetch<V * 32>(next + (k * ld + n) * 2);
       add_column(sum, a + k, lda, right);
     }
   }
@@ -50,7 +60,7 @@ struct Bf16Rows {
 
 // bf16 keys, [K / 2, 64, 2].
 struct KeyPairs {
-  const std::byte* p;
+  const std::byte *p, *next;
   template <int R, int V>
   HEARTH_INLINE void add(Vec (&sum)[R][V], const float* a, int64_t lda, int64_t K, int64_t n) const {
     const IVec upper = ifill(static_cast<int32_t>(0xffff0000u));
@@ -63,6 +73,7 @@ struct KeyPairs {
         even[v] = floats(shift_left<16>(pair));
         odd[v] = floats(pair & upper);
       }
+      if (next) fetch<V * 64>(next + (k / 2 * kTilePositions + n) * 4);
       add_column(sum, a + k, lda, even);
       add_column(sum, a + k + 1, lda, odd);
     }
@@ -201,10 +212,12 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     }
     return;
   }
+  const bool ahead = c.rows <= kWidenRows;  // else a tile is met by many rows
   for (int64_t t = first / 64; t * 64 < last; ++t) {
     const int64_t n = last - t * 64 < 64 ? last - t * 64 : 64, N = (n + 15) / 16 * 16;
     if (c.format == graph::KvFormat::bf16) {
-      product(c.q, c.ldq, KeyPairs{c.keys[t].data}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
+      const std::byte* next = !ahead ? nullptr : (t + 1) * 64 < last ? c.keys[t + 1].data : c.values[first / 64].data;
+      product(c.q, c.ldq, KeyPairs{c.keys[t].data, next}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
     } else {
       load_transposed(c.keys[t], c.format, c.Dh, n, c.tile);
       product(c.q, c.ldq, FloatRows{c.tile, 64}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
@@ -219,8 +232,9 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     const bool more = t > first / 64;
     if (c.format == graph::KvFormat::bf16 && c.rows <= kWidenRows && c.Dh % 16 == 0) {
       const auto* values = reinterpret_cast<const uint16_t*>(c.values[t].data);
-      product(p, 256, Bf16Rows{values + begin * c.values[t].stride, c.values[t].stride}, c.out, ld, c.rows, end - begin,
-              ld, more);
+      const std::byte* next = (t + 1) * 64 < last ? c.values[t + 1].data : nullptr;
+      product(p, 256, Bf16Rows{values + begin * c.values[t].stride, c.values[t].stride, next}, c.out, ld, c.rows,
+              end - begin, ld, more);
     } else {
       load_rows(c.values[t], c.format, c.Dh, begin, end, ld, c.tile);
       product(p, 256, FloatRows{c.tile + begin * ld, ld}, c.out, ld, c.rows, end - begin, ld, more);
