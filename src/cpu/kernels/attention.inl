@@ -96,14 +96,21 @@ HEARTH_INLINE void product_tile(const float* a, int64_t lda, const Right& b, int
     for (int v = 0; v < V; ++v) store(c + r * ldc + n + v * 16, sum[r][v]);
 }
 
+// Columns from n on: tiles of V Vecs, then what is left in narrower ones.
+template <int R, int V, class Right>
+inline void product_columns(const float* a, int64_t lda, const Right& b, int64_t n, float* c, int64_t ldc, int64_t K,
+                            int64_t N, bool add) {
+  for (; n + V * 16 <= N; n += V * 16) product_tile<R, V>(a, lda, b, n, c, ldc, K, add);
+  if constexpr (V > 1)
+    if (n < N) product_columns<R, V / 2>(a, lda, b, n, c, ldc, K, N, add);
+}
+
 // Few rows take wider tiles, so that enough chains run at once.
 template <int R, class Right>
 inline void product_rows(const float* a, int64_t lda, const Right& b, float* c, int64_t ldc, int64_t K, int64_t N,
                          bool add) {
   constexpr int kWide = static_cast<int>(kTileVecs) * (R == 1 ? 4 : R <= 3 ? 2 : 1);
-  int64_t n = 0;
-  for (; n + kWide * 16 <= N; n += kWide * 16) product_tile<R, kWide>(a, lda, b, n, c, ldc, K, add);
-  for (; n < N; n += 16) product_tile<R, 1>(a, lda, b, n, c, ldc, K, add);
+  product_columns<R, kWide>(a, lda, b, 0, c, ldc, K, N, add);
 }
 
 // The last rows, fewer than a register tile has.
