@@ -19,13 +19,19 @@ from lib.goals import SUBJECTS  # noqa: E402
 COLUMNS = ["model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
 
 
+def machine_of(record: dict) -> str:
+    """The CPU's name, and whether it has AMX: CPUs of one name have it or not."""
+    machine = record["machine"]
+    return machine["cpu"] + (" with AMX" if "amx_int8" in machine.get("flags", []) else "")
+
+
 def newest(lines: list[dict]) -> dict:
     """(subject, workload, peer, cpu, threads) -> its last record."""
     found = {}
     for record in lines:
         extra = record.get("extra") or {}
         if record.get("schema") == records.SCHEMA and "workload" in extra:
-            key = (extra["subject"], extra["workload"], extra.get("peer"), record["machine"]["cpu"], record["threads"])
+            key = (extra["subject"], extra["workload"], extra.get("peer"), machine_of(record), record["threads"])
             found[key] = record
     return found
 
@@ -96,7 +102,7 @@ def main() -> int:
     lines = records.read(args.records)
     rows, passed = table(lines)
     print(show(rows, args.markdown))
-    for cpu in sorted({r["machine"]["cpu"] for r in lines if "machine" in r}):
+    for cpu in sorted({machine_of(r) for r in lines if "machine" in r}):
         print(f"\nmachine: {cpu}")
     return 1 if args.strict and not passed else 0
 

@@ -34,7 +34,6 @@ class Options:
     tokens: int
     out: Path
     wait_s: float
-    measured: bool = False  # a workload of this run was measured
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +208,8 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
     )
 
 
-def run_subject(options: Options, subject: Subject) -> None:
+def run_subject(options: Options, subject: Subject, first: bool) -> None:
+    """All workloads of a model; first: nothing was measured before, so the load average is not ours."""
     model = find_file(options, subject)
     for name in options.peer_names:
         try:
@@ -217,20 +217,23 @@ def run_subject(options: Options, subject: Subject) -> None:
             peer = peers.Peer(name, model, options.threads, max(options.prompt, options.depth + options.tokens) + 8)
         except (peers.PeerError, OSError, subprocess.CalledProcessError) as failure:
             print(f"bench: {subject.title}: {failure}", file=sys.stderr)
-            run_workloads(options, subject, model, None, str(failure))
+            run_workloads(options, subject, model, None, str(failure), first)
+            first = False
             continue
         with peer:
             print(f"bench: {subject.title} beside {peer.hello['version']} ({peer.hello['build']})", file=sys.stderr)
-            run_workloads(options, subject, model, peer, None)
+            run_workloads(options, subject, model, peer, None, first)
+        first = False
     if not options.peer_names:
-        run_workloads(options, subject, model, None, None)
+        run_workloads(options, subject, model, None, None, first)
 
 
-def run_workloads(options: Options, subject: Subject, model: Path, peer: peers.Peer | None, error: str | None) -> None:
-    for work in WORKLOADS:
+def run_workloads(
+    options: Options, subject: Subject, model: Path, peer: peers.Peer | None, error: str | None, first: bool
+) -> None:
+    for i, work in enumerate(WORKLOADS):
         # The load average of the last minute is our own from the second workload on.
-        idle = machine.preflight(options.wait_s, load_counts=not options.measured)
-        options.measured = True
+        idle = machine.preflight(options.wait_s, load_counts=first and i == 0)
         clocks = idle.pop("clocks_mhz")
         ids = greedy_ids(options, model, work.numerics)
         before = machine.CpuTime()
