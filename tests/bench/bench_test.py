@@ -132,7 +132,7 @@ def scripted(tmp_path, monkeypatch):
 
 def test_a_run_writes_one_record_for_each_workload(scripted):
     options, subject = scripted
-    cpu.run_subject(options, subject)
+    cpu.run_subject(options, subject, first=True)
     decode, prefill, fast = records.read(options.out)
     assert (decode["median"], decode["ratio"], decode["n"]) == (200.0, 2.5, 5)
     assert decode["gbps"] == pytest.approx(20.0) and decode["share_of_roof"] == pytest.approx(0.8)
@@ -144,7 +144,7 @@ def test_a_run_writes_one_record_for_each_workload(scripted):
 def test_a_peer_that_does_not_load_leaves_a_record_without_a_ratio(scripted, tmp_path):
     options, subject = scripted
     (tmp_path / "peer.py").write_text("raise SystemExit(3)\n")
-    cpu.run_subject(options, subject)
+    cpu.run_subject(options, subject, first=True)
     for record in records.read(options.out):
         assert record["baseline"] is None and record["ratio"] is None
         assert "exit code 3" in record["extra"]["error"]
@@ -155,7 +155,7 @@ def test_another_file_is_refused(scripted):
     (options.folder / "toy.gguf").write_bytes(b"GGUG")
     cpu.sha256.cache_clear()
     with pytest.raises(cpu.BenchError, match="SHA-256"):
-        cpu.run_subject(options, subject)
+        cpu.run_subject(options, subject, first=True)
 
 
 def test_unsteady_series_get_more_rounds(scripted, monkeypatch):
@@ -224,3 +224,11 @@ def test_usage_errors_are_exit_code_2():
     assert done.returncode == 1 and "none" in done.stderr
     done = subprocess.run([ROOT / "bench" / "compare.py"], capture_output=True, text=True)
     assert done.returncode == 0 and "floor / goal" in done.stdout
+
+
+def test_machines_of_one_name_with_and_without_amx_stand_apart():
+    def record(flags):
+        extra = dict(subject="smollm2", workload="decode", peer=None)
+        return dict(schema=records.SCHEMA, machine=dict(cpu="Xeon", flags=flags), threads=2, extra=extra)
+
+    assert len(compare.newest([record(["avx2"]), record(["avx2", "amx_int8"]), record(["avx2"])])) == 2
