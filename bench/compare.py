@@ -3,7 +3,7 @@
 
     bench/compare.py [--records FILE] [--markdown] [--strict]
 
-The newest record of each model, workload, peer, thread count and CPU counts. Records made on a machine that was not idle
+The newest record of each model, workload, peer, thread count and machine counts. Records made on a machine that was not idle
 are marked and do not pass; a ratio is only ever of one run. --strict exits 1 where a floor is missed or not measured.
 """
 import argparse
@@ -16,7 +16,7 @@ from lib import records  # noqa: E402
 from lib.cpu import WORKLOADS  # noqa: E402
 from lib.goals import SUBJECTS  # noqa: E402
 
-COLUMNS = ["model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
+COLUMNS = ["machine", "model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
 
 
 def machine_of(record: dict) -> str:
@@ -26,7 +26,7 @@ def machine_of(record: dict) -> str:
 
 
 def newest(lines: list[dict]) -> dict:
-    """(subject, workload, peer, cpu, threads) -> its last record."""
+    """(subject, workload, peer, machine, threads) -> its last record."""
     found = {}
     for record in lines:
         extra = record.get("extra") or {}
@@ -44,7 +44,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     """Cells, and whether the floor holds."""
     goal = subject.goals[workload]
     if record is None:
-        return [subject.title, workload, *["-"] * 5, goal.text(), "not measured"], False
+        return ["-", subject.title, workload, *["-"] * 5, goal.text(), "not measured"], False
     baseline, share = record["baseline"], record["share_of_roof"]
     against_goal = record["extra"].get("peer") in (None, "llama.cpp")
     verdict = goal.verdict(record["ratio"], share) if against_goal else ""
@@ -55,6 +55,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     elif not record["idle"]["ok"]:
         verdict += " (not idle)"
     cells = [
+        machine_of(record),
         subject.title,
         workload,
         f"{record['median']:.1f}",
@@ -102,8 +103,6 @@ def main() -> int:
     lines = records.read(args.records)
     rows, passed = table(lines)
     print(show(rows, args.markdown))
-    for cpu in sorted({machine_of(r) for r in lines if "machine" in r}):
-        print(f"\nmachine: {cpu}")
     return 1 if args.strict and not passed else 0
 
 

@@ -208,9 +208,8 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
     )
 
 
-def run_subject(options: Options, subject: Subject, first: bool) -> None:
+def run_subject(options: Options, subject: Subject, model: Path, first: bool) -> None:
     """All workloads of a model; first: nothing was measured before, so the load average is not ours."""
-    model = find_file(options, subject)
     for name in options.peer_names:
         try:
             peers.install(name)

@@ -91,4 +91,12 @@ Isa best_isa() {
   return isa;
 }
 
+Maker cpu_maker() {
+  static const Maker maker = [] {
+    const Registers r = cpuid(0, 0);  // "GenuineIntel" in b, d, c
+    return r.b == 0x756e6547 && r.d == 0x49656e69 && r.c == 0x6c65746e ? Maker::intel : Maker::other;
+  }();
+  return maker;
+}
+
 }  // namespace hearth::cpu

@@ -14,6 +14,9 @@ enum class Isa : uint8_t { generic, avx2, avx512, amx };
 
 std::string_view name_of(Isa isa);
 
+enum class Maker : uint8_t { intel, other };
+Maker cpu_maker();  // of this CPU
+
 // What this CPU and operating system run, worst first; always contains generic. Asks the kernel for AMX state.
 const std::vector<Isa>& available_isas();
 bool available(Isa isa);

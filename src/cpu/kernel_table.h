@@ -36,6 +36,7 @@ struct AttendChunk {
   KvTile keys[kChunkTiles], values[kChunkTiles];
   graph::KvFormat format = graph::KvFormat::f32;
   float scale = 1, cap = 0;
+  bool fetch = false;                             // few rows of bf16: ask for each tile while the one before it is read
   const int32_t *low = nullptr, *high = nullptr;  // [rows] visible positions [low, high) of the chunk, within 0 .. 256
   float* tile = nullptr;                          // scratch, 64 * ld
   float* z = nullptr;                             // scratch, rows * 256

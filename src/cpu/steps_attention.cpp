@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/linear/heuristics.h"
 #include "cpu/steps.h"
 
 namespace hearth::cpu {
@@ -84,6 +85,7 @@ void attend_job(const Run& run, const Step& s, const AttentionSchedule& schedule
   chunk.format = source.format;
   chunk.scale = s.attrs.scale;
   chunk.cap = s.attrs.cap;
+  chunk.fetch = fetch_ahead(run.kernels.isa, cpu_maker()).l2 > 0;
   chunk.low = scratch.low;
   chunk.high = scratch.high;
   chunk.tile = scratch.tile;

@@ -72,13 +72,13 @@ def test_a_goal_without_a_multiple_looks_at_the_read_rate_alone():
 def test_the_table_takes_the_newest_record_and_marks_busy_machines():
     older, newer = {**PLAIN, "schema": 1, "ratio": 1.0}, {**PLAIN, "schema": 1}
     rows, passed = compare.table([older, newer])
-    first = next(r for r in rows if r[1] == "decode")
-    assert first[:2] == ["SmolLM2-135M Q4_1", "decode"] and first[5] == "3.00" and first[8] == "floor"
+    first = next(r for r in rows if r[2] == "decode")
+    assert first[:3] == ["Toy", "SmolLM2-135M Q4_1", "decode"] and first[6] == "3.00" and first[9] == "floor"
     assert not passed, "the other rows are not measured"
     busy, _ = compare.table([{**newer, "idle": dict(ok=False)}])
-    assert next(r for r in busy if r[1] == "decode")[8] == "floor (not idle)"
+    assert next(r for r in busy if r[2] == "decode")[9] == "floor (not idle)"
     assert len(rows) == 3 * len(SUBJECTS)
-    assert compare.show(rows, markdown=True).startswith("| model ")
+    assert compare.show(rows, markdown=True).startswith("| machine ")
 
 
 HEARTH = """#!{python}
@@ -132,7 +132,7 @@ def scripted(tmp_path, monkeypatch):
 
 def test_a_run_writes_one_record_for_each_workload(scripted):
     options, subject = scripted
-    cpu.run_subject(options, subject, first=True)
+    cpu.run_subject(options, subject, cpu.find_file(options, subject), first=True)
     decode, prefill, fast = records.read(options.out)
     assert (decode["median"], decode["ratio"], decode["n"]) == (200.0, 2.5, 5)
     assert decode["gbps"] == pytest.approx(20.0) and decode["share_of_roof"] == pytest.approx(0.8)
@@ -144,7 +144,7 @@ def test_a_run_writes_one_record_for_each_workload(scripted):
 def test_a_peer_that_does_not_load_leaves_a_record_without_a_ratio(scripted, tmp_path):
     options, subject = scripted
     (tmp_path / "peer.py").write_text("raise SystemExit(3)\n")
-    cpu.run_subject(options, subject, first=True)
+    cpu.run_subject(options, subject, cpu.find_file(options, subject), first=True)
     for record in records.read(options.out):
         assert record["baseline"] is None and record["ratio"] is None
         assert "exit code 3" in record["extra"]["error"]
@@ -155,7 +155,7 @@ def test_another_file_is_refused(scripted):
     (options.folder / "toy.gguf").write_bytes(b"GGUG")
     cpu.sha256.cache_clear()
     with pytest.raises(cpu.BenchError, match="SHA-256"):
-        cpu.run_subject(options, subject, first=True)
+        cpu.run_subject(options, subject, cpu.find_file(options, subject), first=True)
 
 
 def test_unsteady_series_get_more_rounds(scripted, monkeypatch):

@@ -44,6 +44,9 @@ def limit(what, value):
     return lambda: resource.setrlimit(what, (value, value))
 
 
+SOON = limit(resource.RLIMIT_CPU, 5)  # seconds of processor time
+
+
 # --- files of a model ------------------------------------------------------------------------------------------------
 
 
@@ -65,7 +68,7 @@ def test_gguf_cut_anywhere_is_refused(run, tmp_path, model_file):
     path = tmp_path / "cut.gguf"
     for size in (0, 1, 4, 12, 24, 100, 1000, 100_000, 1_700_000, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
-        refused(run("generate", path, "x"), 1, "cut.gguf: ")
+        refused(run("generate", path, "x", preexec_fn=SOON), 1, "cut.gguf: ")
 
 
 def test_huge_sparse_files_are_refused_by_their_bytes(run, tmp_path, model_file):
@@ -163,7 +166,7 @@ def table(**changes):
     ({"model_type": "qwen3"}, 1, "q_norm"),
 ])
 def test_configs_that_lie_about_their_weights(run, folder, config, code, part):
-    refused(run("generate", folder(config=config), "x", "--quiet"), code, "/tiny", part)
+    refused(run("generate", folder(config=config), "x", "--quiet", preexec_fn=SOON), code, "/tiny", part)
 
 
 def test_folders_with_parts_missing(run, folder):
@@ -186,7 +189,7 @@ def test_folders_with_parts_missing(run, folder):
 ])
 def test_templates_that_fail_or_loop(run, folder, template, part):
     path = folder(files={"tokenizer_config.json": json.dumps({"chat_template": template}).encode()})
-    refused(run("generate", path, "x", "--quiet"), 2, "template", part)
+    refused(run("generate", path, "x", "--quiet", preexec_fn=SOON), 2, "template", part)
 
 
 # --- prompts, flags, ids ---------------------------------------------------------------------------------------------

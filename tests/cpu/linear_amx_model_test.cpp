@@ -1,6 +1,5 @@
-// The AMX kernels over a model of the tile registers in portable C++: every index and shape of theirs runs on any
-// machine, and must give the bits of the generic kernels. The real tiles run in linear_core_test where the CPU has
-// them.
+// The AMX kernels over a model of the tile registers in portable C++, with the two sets a panel of the generic kernels,
+// whose bits they must give. Panels of four sets, and the real tiles, run in linear_core_test where the CPU has them.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -104,13 +103,14 @@ std::vector<float> through_tiles(const Matrix& w, Core core, const std::vector<f
 }
 
 template <int kBits, bool kHalf>
-void compare(const PackedFormat& format) {
-  const int64_t K = awkward_K(format), N = 101, M = 37;
+void compare(const PackedFormat& format, int64_t K = 0) {
+  if (K == 0) K = awkward_K(format);
+  const int64_t N = 101, M = 37;
   const Matrix w = Matrix::pack(random_weights(format, N, K, 31).view());
   const std::vector<float> x = random_rows(M, K, 32);
   EXPECT_EQ((through_tiles<amx_model::matrix::S16, kBits, kHalf>(w, Core::s16, x, M)),
             multiply(w, x, M, {.core = Core::s16}))
-      << name_of(format);
+      << name_of(format) << " K = " << K;
   EXPECT_EQ((through_tiles<amx_model::matrix::S8<kBits>, kBits, kHalf>(w, Core::s8, x, M)),
             multiply(w, x, M, {.core = Core::s8}))
       << name_of(format);
@@ -124,6 +124,10 @@ TEST(LinearAmxModel, groups_of_16_to_128_give_the_generic_bits) {
   compare<8, false>({.codec = Codec::q8_0});
   compare<4, false>({Codec::affine, 4, 64, DType::bf16});
   compare<8, false>({Codec::affine, 8, 128, DType::f16});
+}
+
+TEST(LinearAmxModel, any_number_of_folds_runs_through_the_ring) {
+  for (const int64_t K : {32, 64, 96, 128, 160, 512 + 96}) compare<4, false>({.codec = Codec::q4_1}, K);
 }
 
 }  // namespace

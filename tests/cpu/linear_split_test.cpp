@@ -48,5 +48,17 @@ TEST(Isa, names_are_checked) {
   }
 }
 
+TEST(FetchAhead, depends_on_maker_and_instruction_set_alone) {
+  for (const Maker maker : {Maker::intel, Maker::other}) EXPECT_EQ(fetch_ahead(Isa::generic, maker).l1, 0);
+  for (const Isa isa : {Isa::avx2, Isa::avx512, Isa::amx}) {
+    const FetchAhead intel = fetch_ahead(isa, Maker::intel);
+    EXPECT_GT(intel.l2, intel.l1);
+    EXPECT_GT(intel.l1, 0);
+    EXPECT_EQ(fetch_ahead(isa, Maker::other).l2, 0);
+  }
+  EXPECT_GT(fetch_ahead(Isa::avx2, Maker::other).l1, 0);
+  EXPECT_EQ(fetch_ahead(Isa::avx512, Maker::other).l1, 0);
+}
+
 }  // namespace
 }  // namespace hearth::cpu

@@ -1,5 +1,6 @@
 // 100,000 mutated files of each format under sanitizers (fewer without): a value or a typed error, within
-// 1 s, the largest allocation and the peak within their bounds. Deterministic; a failure prints its number.
+// 1 s of processor time, the largest allocation and the peak within their bounds. Deterministic; a failure prints its
+// number.
 #include <gtest/gtest.h>
 
 #include <ctime>

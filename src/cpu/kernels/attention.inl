@@ -219,12 +219,13 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     }
     return;
   }
-  const bool ahead = c.rows <= kWidenRows;  // else a tile is met by many rows
+  const bool ahead = c.fetch && c.rows <= kWidenRows;  // else a tile is met by many rows
   for (int64_t t = first / 64; t * 64 < last; ++t) {
     const int64_t n = last - t * 64 < 64 ? last - t * 64 : 64, N = (n + 15) / 16 * 16;
     if (c.format == graph::KvFormat::bf16) {
-      const std::byte* next = !ahead ? nullptr : (t + 1) * 64 < last ? c.keys[t + 1].data : c.values[first / 64].data;
-      product(c.q, c.ldq, KeyPairs{c.keys[t].data, next}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
+      const bool more_keys = (t + 1) * 64 < last;
+      const std::byte* next = more_keys ? c.keys[t + 1].data : N == 64 ? c.values[first / 64].data : nullptr;
+      product(c.q, c.ldq, KeyPairs{c.keys[t].data, ahead ? next : nullptr}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
     } else {
       load_transposed(c.keys[t], c.format, c.Dh, n, c.tile);
       product(c.q, c.ldq, FloatRows{c.tile, 64}, c.z + t * 64, 256, c.rows, c.Dh, N, false);
@@ -239,7 +240,7 @@ inline void attend_chunk(const AttendChunk& c) noexcept {
     const bool more = t > first / 64;
     if (c.format == graph::KvFormat::bf16 && c.rows <= kWidenRows && c.Dh % 16 == 0) {
       const auto* values = reinterpret_cast<const uint16_t*>(c.values[t].data);
-      const std::byte* next = (t + 1) * 64 < last ? c.values[t + 1].data : nullptr;
+      const std::byte* next = ahead && (t + 1) * 64 < last ? c.values[t + 1].data : nullptr;
       product(p, 256, Bf16Rows{values + begin * c.values[t].stride, c.values[t].stride, next}, c.out, ld, c.rows,
               end - begin, ld, more);
     } else {

@@ -50,7 +50,7 @@ template <int kBits>
 void decode(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int first, int sets, float* panel) {
   const Shape& shape = a.shape;
   const Ints zero = fill_ints(static_cast<uint32_t>(-shape.zero));
-  Cells cells(shape, block, k, {});
+  Cells cells(shape, block, k, FetchAhead{});  // bound by its arithmetic
   for (; cells.k < k_end; cells.next(), panel += shape.span() * sets * 16)
     for (int set = 0; set < 2; ++set) {
       float* to = panel + (first + set) * 16;

@@ -30,4 +30,6 @@ HEARTH_INLINE void add_unit(Ints& s, const uint8_t* unit, const std::byte* x) {
   s = add(s, {_mm256_srai_epi32(at256[0], 8), _mm256_srai_epi32(at256[1], 8)});
 }
 
+static_assert(requires(S16::Sum& s, const uint8_t* unit, const std::byte* x) { add_unit<4>(s, unit, x); });
+
 }  // namespace hearth::cpu::HEARTH_ISA::matrix

@@ -49,7 +49,7 @@ struct Cells {
         k(k_begin) {}
   HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * set_bytes; }
   HEARTH_INLINE const uint8_t* tail() const { return cell + tail_at; }
-  // Asks for what lies as far behind this cell (next(): this lead) as the machine wants; every line once.
+  // Asks for what lies as far ahead of this cell (next(): this lead) as the machine wants; every line once a cache.
   HEARTH_INLINE void fetch() const { fetch(cell, cell_bytes); }
   HEARTH_INLINE void next() {
     cell += cell_bytes;

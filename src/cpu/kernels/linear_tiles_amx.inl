@@ -11,7 +11,8 @@ namespace hearth::cpu::HEARTH_ISA::matrix {
 
 constexpr int kPanelTokens = 16;
 constexpr int kSetsAtOnce = kTileSets;          // that a call of tiles() serves
-constexpr int kAhead = 2, kSlots = 2 * kAhead;  // folds; both even
+constexpr int kAhead = 2, kSlots = 2 * kAhead;  // folds
+static_assert(kAhead % 2 == 0 && kSlots % 2 == 0 && kSlots >= kAhead);
 
 // The dots of one fold to sums[hi, lo][tokens][16]; tiles of even and odd folds do not wait for each other.
 template <bool kLo, int kOdd>

@@ -38,10 +38,9 @@ LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member) {
           .m_end = std::min(M, tiles * (token + 1) / split.token_parts * kTokens)};
 }
 
-FetchAhead fetch_ahead(Isa isa) {
-  static const bool intel = __builtin_cpu_is("intel");
+FetchAhead fetch_ahead(Isa isa, Maker maker) {
   if (isa == Isa::generic) return {};
-  if (intel) return {.l1 = 4096, .l2 = 8192};
+  if (maker == Maker::intel) return {.l1 = 4096, .l2 = 8192};
   return isa == Isa::avx2 ? FetchAhead{.l1 = 2048} : FetchAhead{};
 }
 

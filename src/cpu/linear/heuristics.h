@@ -23,11 +23,12 @@ struct LinearPart {
 LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member);
 
 // How far ahead of its loads a kernel that streams weights asks for them, in bytes, to L1 and to L2; 0: not at all.
+// l2 is only ever set beside l1.
 struct FetchAhead {
   int64_t l1 = 0, l2 = 0;
 };
 
-// What streams fastest on CPUs of this maker (ADR 0007).
-FetchAhead fetch_ahead(Isa isa);
+// What streams fastest (ADR 0007).
+FetchAhead fetch_ahead(Isa isa, Maker maker);
 
 }  // namespace hearth::cpu

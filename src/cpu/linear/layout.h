@@ -37,7 +37,7 @@ enum class Plain : uint8_t { no, f32, f16, bf16 };
 // iq4_nl and iq4_xs as 8 bits with zero 128, mxfp4 as 5 bits with zero 16 (values doubled, scale halved).
 struct Shape {
   Plain plain = Plain::no;
-  int bits = 0, group = 0, zero = 0;
+  int bits = 0, group = 0, zero = 0;  // zero: subtracted from q; 0 where there is a bias
   bool has_bias = false;
   ScaleKind scale = ScaleKind::f32;
 

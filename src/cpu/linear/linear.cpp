@@ -63,7 +63,7 @@ void linear(const LinearCall& call, int member, int members) noexcept {
                .bias = call.bias,
                .accumulate = call.accumulate,
                .scratch = call.scratch,
-               .ahead = fetch_ahead(call.isa)});
+               .ahead = fetch_ahead(call.isa, cpu_maker())});
 }
 
 }  // namespace hearth::cpu
