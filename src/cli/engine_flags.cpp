@@ -115,7 +115,7 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);
   loaded.times.open = ms_since(start);
   {
-    Progress progress(context, "loading " + loaded.found.name);
+    Progress progress(context, "loading " + loaded.found.name, Progress::Unit::share);
     loaded.engine = std::make_unique<decode::Engine>(model, std::move(executor), options,
                                                      [&](int64_t done, int64_t total) { progress.show(done, total); });
   }

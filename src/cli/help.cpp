@@ -96,7 +96,7 @@ std::string help_of(const Command& command) {
 
 std::string help_overview() {
   std::string text =
-      "hearth: run, measure and serve language models on your own machine\n\n"
+      "hearth: run and measure language models on your own machine\n\n"
       "Usage: hearth VERB [arguments] [flags]\n\nVerbs:\n";
   for (const Command* command : commands()) {
     text += row(command->aliases.empty() ? fmt::format("  {}", command->name)

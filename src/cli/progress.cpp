@@ -21,7 +21,8 @@ void Progress::show(int64_t done, int64_t total) {
   if (context_.quiet() || (percent_ >= 0 && percent / step == percent_ / step)) return;
   percent_ = percent;
   const auto shown = [&](int64_t n) { return unit_ == Unit::bytes ? show_size(n) : fmt::format("{}", n); };
-  const std::string text = fmt::format("{} {:3}%  {} of {}", label_, percent, shown(done), shown(total));
+  std::string text = fmt::format("{} {:3}%", label_, percent);
+  if (unit_ != Unit::share) text += fmt::format("  {} of {}", shown(done), shown(total));
   if (context_.err_is_terminal()) {
     std::fputs(("\r\x1b[K" + text).c_str(), stderr);
     open_ = true;

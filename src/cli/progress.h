@@ -11,7 +11,7 @@ namespace hearth::cli {
 
 class Progress {
  public:
-  enum class Unit { bytes, count };
+  enum class Unit { bytes, count, share };  // share: of work, shown in per cent alone
   Progress(const Context& context, std::string label, Unit unit = Unit::bytes);
   ~Progress();  // ends the line
   void show(int64_t done, int64_t total);

@@ -63,6 +63,10 @@ def test_what_is_no_file_is_called_so(run, tmp_path):
     refused(run("generate", "absent.gguf", "x"), 3, "absent.gguf: no such file or folder", "hearth ls")
 
 
+def test_doctor_of_a_model_names_the_command_that_reads_it(run):
+    refused(run("doctor", "x.gguf"), 2, "hearth doctor x.gguf --deep")
+
+
 def test_gguf_cut_anywhere_is_refused(run, tmp_path, model_file):
     whole = model_file("smollm2").read_bytes()
     path = tmp_path / "cut.gguf"

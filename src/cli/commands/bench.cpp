@@ -90,15 +90,17 @@ int run(Context& context) {
     context.print_json(std::move(d));
     return 0;
   }
-  const auto spread = [](const probe::BenchSeries& s) { return s.median > 0 ? 100 * (s.p90 - s.p10) / s.median : 0.0; };
+  const auto spread = [](const probe::BenchSeries& s) {  // one run has none
+    return s.tps.size() > 1 ? fmt::format("spread {:.1f} %, ", 100 * (s.p90 - s.p10) / s.median) : std::string();
+  };
   context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
                 name_of(loaded.engine->options().numerics));
   if (options.prompt_tokens > 0)
-    context.print("  prefill {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.0f} Gop/s)\n", options.prompt_tokens,
-                  r.prefill.median, spread(r.prefill), gops);
+    context.print("  prefill {:>5} tokens  {:9.1f} tok/s  ({}{:.0f} Gop/s)\n", options.prompt_tokens, r.prefill.median,
+                  spread(r.prefill), gops);
   if (options.tokens > 0)
-    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  (spread {:.1f} %, {:.1f} GB/s of weights and KV)\n",
-                  options.tokens, r.decode.median, spread(r.decode), gbps);
+    context.print("  decode  {:>5} tokens  {:9.1f} tok/s  ({}{:.1f} GB/s of weights and KV)\n", options.tokens,
+                  r.decode.median, spread(r.decode), gbps);
   context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
   return 0;
 }

@@ -228,7 +228,8 @@ int run(Context& context) {
   const hub::Env& env = context.env();
   const bool deep = context.args().on("deep");
   if (context.args().positional("MODEL") && !deep)
-    fail(ErrorKind::invalid_argument, "doctor reads a MODEL with --deep alone");
+    fail(ErrorKind::invalid_argument, "doctor reads a MODEL only with --deep: hearth doctor {} --deep",
+         *context.args().positional("MODEL"));
   std::vector<Finding> findings;
   findings.push_back(
       {"version", Health::ok, fmt::format("hearth {} ({}, {})", kVersionText, build_type(), compiler()), ""});
