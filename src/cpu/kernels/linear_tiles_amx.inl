@@ -3,10 +3,9 @@
 // 128; hi and lo planes sum apart and are joined in the fold, which is that of linear_dots_planes.inl: the same
 // integers, the same fp32 operations, the same bits. Fewer than 16 rows go to the register tile.
 //   tile_config, tile_zero, tile_load, tile_dot, tile_store, tile_release: linear_ops_amx.inl, or a model of them.
-// Folding costs more than the dots: a group of 32 is 32 cycles of tiles (two planes) and some 45 of vectors. Loads of
-// what a tile has just stored wait until it is in L1, and so do loads that share their low 12 address bits with a store
-// that is under way. So dots run kAhead folds ahead of the vectors, behind the fold before them; totals stay in
-// registers.
+// Folding costs more than the dots: by count a group of 32 is 32 cycles of tiles (two planes) and some 45 of vectors.
+// Loads of what a tile has just stored wait until it is in L1, so dots run kAhead folds ahead of the vectors; totals
+// stay in registers.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
 constexpr int kPanelTokens = 16;
