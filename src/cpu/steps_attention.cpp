@@ -85,7 +85,7 @@ void attend_job(const Run& run, const Step& s, const AttentionSchedule& schedule
   chunk.format = source.format;
   chunk.scale = s.attrs.scale;
   chunk.cap = s.attrs.cap;
-  chunk.fetch = fetch_ahead(run.kernels.isa, cpu_maker()).l2 > 0;
+  chunk.fetch = fetch_ahead(run.kernels.isa, cpu_maker()).tiles;
   chunk.low = scratch.low;
   chunk.high = scratch.high;
   chunk.tile = scratch.tile;

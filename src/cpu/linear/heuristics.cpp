@@ -40,8 +40,8 @@ LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member) {
 
 FetchAhead fetch_ahead(Isa isa, Maker maker) {
   if (isa == Isa::generic) return {};
-  if (maker == Maker::intel) return {.l1 = 4096, .l2 = 8192};
-  return isa == Isa::avx2 ? FetchAhead{.l1 = 2048} : FetchAhead{};
+  if (maker == Maker::intel) return {.l1 = 4096, .l2 = 8192, .tiles = true};
+  return isa == Isa::avx2 ? FetchAhead{.l1 = 2048} : FetchAhead{.l1 = 2048, .l2 = 4096, .tiles = true};
 }
 
 }  // namespace hearth::cpu

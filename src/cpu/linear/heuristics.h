@@ -23,9 +23,10 @@ struct LinearPart {
 LinearPart part_of(int64_t N, int64_t M, LinearSplit split, int member);
 
 // How far ahead of its loads a kernel that streams weights asks for them, in bytes, to L1 and to L2; 0: not at all.
-// l2 is only ever set beside l1.
+// l2 is only ever set beside l1. tiles: attention of few rows asks for the next tile of keys or values.
 struct FetchAhead {
   int64_t l1 = 0, l2 = 0;
+  bool tiles = false;
 };
 
 // What streams fastest (ADR 0007).
