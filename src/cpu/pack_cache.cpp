@@ -20,7 +20,7 @@
 namespace hearth::cpu {
 namespace {
 
-constexpr std::string_view kMagic = "hearthP2";
+constexpr std::string_view kMagic = "hearthP3";
 constexpr size_t kAlign = 64, kDataBegin = 4096, kFootBytes = 64;
 constexpr size_t kChunkBytes = size_t{2} << 20;  // a huge page where the file system has those
 constexpr size_t kAhead = 32;                    // chunks that are read together, so that all threads have work

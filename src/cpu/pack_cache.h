@@ -1,5 +1,5 @@
 // Repacked weights on disk, so that a model's second load reads them instead of packing again. One file a model:
-//   0       "hearthP2", zeros up to 4096
+//   0       "hearthP3", zeros up to 4096
 //   4096    the matrices, each 64-aligned, zeros between
 //   then    the index (JSON):
 //             {"key", "source", "chunk_bytes", "sums",
@@ -8,7 +8,7 @@
 //           offsets count from the file's start; "sums" holds 16 hexadecimal digits for each chunk of the bytes before
 //           the index (base/checksum.h); "checked" are weights that are used as their file has them
 //   last    the foot, 64 bytes of little-endian u64: bytes of the file, bytes of the index, checksum of the index,
-//           checksum of the foot's first three words, three zeros, "hearthP2"
+//           checksum of the foot's first three words, three zeros, "hearthP3"
 //
 // A file is written whole under another name, synced and renamed. Its foot tells a cut or torn one; a chunk is compared
 // with its sum as it is read, before the first use of a matrix in it, by all threads, at the speed of memory. Whatever

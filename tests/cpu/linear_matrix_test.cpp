@@ -35,8 +35,8 @@ TEST(LinearMatrix, packed_sizes_are_those_of_the_layout) {
   const struct {
     Codec codec;
     double bits;
-  } cases[] = {{Codec::q4_1, 5},   {Codec::q4_k, 4.625}, {Codec::q6_k, 6.5625}, {Codec::q5_0, 5.5},
-               {Codec::q8_0, 8.5}, {Codec::f16, 16},     {Codec::f32, 32}};
+  } cases[] = {{Codec::q4_1, 5},   {Codec::q4_k, 4.5}, {Codec::q5_k, 5.5}, {Codec::q6_k, 6.5625}, {Codec::q2_k, 3.125},
+               {Codec::q5_0, 5.5}, {Codec::q8_0, 8.5}, {Codec::f16, 16},   {Codec::f32, 32}};
   for (const auto& c : cases) {
     const int64_t bytes = Matrix::packed_bytes({.codec = c.codec}, 64, 512) - kHeaderBytes;
     EXPECT_EQ(static_cast<double>(bytes) * 8 / (64 * 512), c.bits) << name_of(PackedFormat{.codec = c.codec});

@@ -19,7 +19,7 @@ void direct_block(const Share& a, const uint8_t* block, int64_t m, const Constan
 
   Cells cells(shape, block, 0, a.ahead);
   for (int64_t f = 0; cells.k < a.K; cells.next(), f += parts, x += units * 8 * Mode::kQuadX) {
-    cells.fetch();
+    cells.enter();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       const std::byte* at = x;

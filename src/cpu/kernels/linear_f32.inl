@@ -51,7 +51,8 @@ void decode(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int 
   const Shape& shape = a.shape;
   const Ints zero = fill_ints(static_cast<uint32_t>(-shape.zero));
   Cells cells(shape, block, k, FetchAhead{});  // bound by its arithmetic
-  for (; cells.k < k_end; cells.next(), panel += shape.span() * sets * 16)
+  for (; cells.k < k_end; cells.next(), panel += shape.span() * sets * 16) {
+    cells.enter();
     for (int set = 0; set < 2; ++set) {
       float* to = panel + (first + set) * 16;
       const uint8_t* unit = cells.set(set);
@@ -69,6 +70,7 @@ void decode(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int 
         });
       }
     }
+  }
 }
 
 template <Plain kType>

@@ -1,9 +1,9 @@
 // The s16 core for one row of x: what decode runs. The shape is known at compile time, which is worth a third of the
 // time. The folds are those of linear_direct.inl, so are the bits; add_unit() is of instruction sets that know a
-// shorter way. Totals of a block's set stay in L1; super-block scales are widened once every 256 k.
+// shorter way. Totals of a block's set stay in L1; so do scales of 256 k under a lead, once widened.
 namespace hearth::cpu::HEARTH_ISA::matrix {
 
-enum class Tail : uint8_t { f16, bf16, lead };  // plain scales; integers under a lead
+enum class Tail : uint8_t { f16, bf16, lead };  // plain scales; integers under a lead: six bits with a bias, or i8
 
 template <int kBits, int kGroup, Tail kTail, bool kBias>
 constexpr Shape kShape{.bits = kBits,
@@ -11,7 +11,7 @@ constexpr Shape kShape{.bits = kBits,
                        .has_bias = kBias,
                        .scale = kTail == Tail::f16    ? ScaleKind::f16
                                 : kTail == Tail::bf16 ? ScaleKind::bf16
-                                : kBias               ? ScaleKind::u8
+                                : kBias               ? ScaleKind::u6
                                                       : ScaleKind::i8};
 
 template <Tail kTail>
@@ -36,35 +36,30 @@ void one_row_block(const Share& a, const uint8_t* block, int64_t m, const Consta
   constexpr int units = shape.units(), parts = shape.subs();
   constexpr bool has_bias = kBias, has_zero = !kBias;
   const std::byte* x = S16::data(a, m);
-  alignas(32) float d[kBlockRows], minus_dmin[kBlockRows];
+  alignas(64) float d[kBlockRows];
   for (int s = 0; s < 2; ++s) store_floats(total + s * kSetRows, fill_floats(0));
   const int32_t* init = c.init;
   const float* X = c.X;
   for (Cells cells(shape, block, 0, a.ahead); cells.k < a.K; cells.next(), x += units * 8 * S16::kQuadX) {
-    if constexpr (kTail == Tail::lead)
+    if constexpr (kTail == Tail::lead && !kBias)
       if (cells.k % kLeadSpan == 0)
-        for (int s = 0; s < kBlockRows; s += kSetRows) {
-          store_floats(d + s, load_f16(cells.lead + 2 * s));
-          if (has_bias) store_floats(minus_dmin + s, negative(load_f16(cells.lead + 2 * (kBlockRows + s))));
-        }
+        for (int s = 0; s < kBlockRows; s += kSetRows) store_floats(d + s, load_f16(cells.lead + 2 * s));
     const uint8_t* tail = cells.tail();
-    cells.fetch();
+    cells.enter();
     for (int set = 0; set < 2; ++set) {
       const uint8_t* unit = cells.set(set);
       float* out = total + set * kSetRows;
       const auto fold = [&](Ints s, int sub) __attribute__((always_inline)) {
         const int64_t i = sub * kBlockRows + set * kSetRows;
-        Floats scale;
-        if constexpr (kTail != Tail::lead) scale = load_plain<kTail>(tail + 2 * i);
-        else scale = mul(load_floats(d + set * kSetRows), has_bias ? load_u8(tail + i) : load_i8(tail + i));
-        Floats v = fma(scale, to_floats(s), load_floats(out));
-        if (has_bias) {
-          const uint8_t* biases = tail + cells.scale_bytes;
-          Floats bias;
-          if constexpr (kTail != Tail::lead) bias = load_plain<kTail>(biases + 2 * i);
-          else bias = mul(load_floats(minus_dmin + set * kSetRows), load_u8(biases + i));
-          v = fma(bias, fill_floats(X[sub * c.ld]), v);
+        ScaleBias sb;
+        if constexpr (kTail == Tail::lead && kBias) sb = scale_bias(cells, set, sub);
+        else if constexpr (kTail == Tail::lead) sb.scale = mul(load_floats(d + set * kSetRows), load_i8(tail + i));
+        else {
+          sb.scale = load_plain<kTail>(tail + 2 * i);
+          if (has_bias) sb.bias = load_plain<kTail>(tail + cells.scale_bytes + 2 * i);
         }
+        Floats v = fma(sb.scale, to_floats(s), load_floats(out));
+        if (has_bias) v = fma(sb.bias, fill_floats(X[sub * c.ld]), v);
         store_floats(out, v);
       };
       const auto part = [&]<int kBegin, int kEnd>(int sub) __attribute__((always_inline)) {

@@ -61,7 +61,7 @@ void unpack(const Share& a, const uint8_t* block, int64_t k, int64_t k_end, int 
   uint8_t* out = s.panel;
   float* fold = s.fold;
   for (; cells.k < k_end; cells.next(), out += units * 8 * quads, fold += parts * sets * 32) {
-    cells.fetch();
+    cells.enter();
     for (int set = 0; set < 2; ++set) {
       const int column = first + set;
       uint8_t* to = out + column * set_stride<Mode>(k_end - k);

@@ -34,6 +34,7 @@ struct Cells {
   const uint8_t* lead;
   const uint8_t* cell;
   int64_t k;
+  alignas(64) float wide[2][kLeadSpan / kUnit][2 * kSetRows];  // u6: [set][group] scales, then biases
 
   HEARTH_INLINE Cells(const Shape& s, const uint8_t* block, int64_t k_begin, FetchAhead fetch_ahead)
       : shape(s),
@@ -49,8 +50,12 @@ struct Cells {
         k(k_begin) {}
   HEARTH_INLINE const uint8_t* set(int i) const { return cell + i * set_bytes; }
   HEARTH_INLINE const uint8_t* tail() const { return cell + tail_at; }
-  // Asks for what lies as far ahead of this cell (next(): this lead) as the machine wants; every line once a cache.
-  HEARTH_INLINE void fetch() const { fetch(cell, cell_bytes); }
+  // Of every cell first. Asks for what lies as far ahead of it (next(): of its lead) as the machine wants, every line
+  // once a cache; widens six-bit scales.
+  HEARTH_INLINE void enter() {
+    if (shape.scale == ScaleKind::u6 && k % kLeadSpan == 0) widen();
+    fetch(cell, cell_bytes);
+  }
   HEARTH_INLINE void next() {
     cell += cell_bytes;
     k += span;
@@ -62,6 +67,21 @@ struct Cells {
   }
 
  private:
+  // d * scale and -(dmin * minimum) of the lead's 256 k.
+  HEARTH_INLINE void widen() {
+    for (int set = 0; set < 2; ++set) {
+      const Floats d = load_f16(lead + 2 * set * kSetRows);
+      const Floats minus_dmin = negative(load_f16(lead + 2 * (kBlockRows + set * kSetRows)));
+      const uint8_t* six = lead + 4 * kBlockRows + set * kSixBytes;
+      const Ints scales = load_ints(six), minima = load_ints(six + 64), upper = load_ints(six + 128);
+      each<0, 8>([&]<int g>() __attribute__((always_inline)) {
+        const Ints scale = mask_or(shift<4 * g>(scales), 15, mask(shift<2 * g - 4>(upper), 0x30));
+        const Ints minimum = mask_or(shift<4 * g>(minima), 15, mask(shift<2 * g + 12>(upper), 0x30));
+        store_floats(wide[set][g], mul(d, to_floats(scale)));
+        store_floats(wide[set][g] + kSetRows, mul(minus_dmin, to_floats(minimum)));
+      });
+    }
+  }
   HEARTH_INLINE void fetch(const uint8_t* p, int64_t bytes) const {
     if (ahead.l1 == 0) return;
     asm("" : "+r"(bytes));  // stays a loop: unrolled among the loads it streams a tenth slower (ADR 0007)
@@ -88,6 +108,10 @@ struct ScaleBias {
 // Of group `sub` of a cell, for the 16 rows of a set.
 HEARTH_INLINE ScaleBias scale_bias(const Cells& c, int set, int sub) {
   const Shape& s = c.shape;
+  if (s.scale == ScaleKind::u6) {
+    const float* wide = c.wide[set][c.k % kLeadSpan / kUnit];
+    return {load_floats(wide), load_floats(wide + kSetRows)};
+  }
   const uint8_t *scales = c.tail(), *biases = scales + c.scale_bytes;
   const int64_t i = sub * kBlockRows + set * kSetRows;
   if (!s.has_lead())

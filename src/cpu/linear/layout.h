@@ -3,9 +3,10 @@
 //   Header (128 bytes), then blocks of 32 rows, then nothing. Rows beyond N are zeros.
 //   Plain formats: a block is [K][32] values of the stored type.
 //   Integer formats: a block is K / span cells; a cell, of max(group, 32) k values, is
-//     lead   K-quants, first cell of every 256 k: d [32] f16, and with a minimum dmin [32] f16
+//     lead   K-quants, first cell of every 256 k: d [32] f16, and with a minimum dmin [32] f16;
+//            u6: then for each set of 16 rows vectors S M H [16] of dwords, a dword a row (unit.h: pack_six)
 //     data   for each set of 16 rows: for each unit of 32 k: vectors [16] of dwords, a dword a row
-//     tail   scales [span / group][32], with a bias biases [span / group][32], elements as ScaleKind says
+//     tail   scales [span / group][32], with a bias biases [span / group][32], elements as ScaleKind says; u6: none
 //   In a unit k = 4 Q + b is byte b of quad Q = 0..7; the vectors hold the quads thus (h: bits above the low part):
 //     2 bits  L0 L1           quad 4 j + t is bits 2 t of each byte of L j
 //     3 bits  H L0 L1         bit 2 of quad Q is bit Q of each byte of H
@@ -21,13 +22,15 @@
 namespace hearth::cpu {
 
 constexpr int64_t kBlockRows = 32, kSetRows = 16, kUnit = 32, kLeadSpan = 256;
+constexpr int64_t kSixBytes = 3 * 64;  // six-bit scales and minima of 256 k, of a set
 
 // How the tail holds scale and bias.
 enum class ScaleKind : uint8_t {
   f16,
   bf16,
   f32,  // as they are, biases alike
-  u8,   // scale = d * u8, bias = -(dmin * u8): q4_k, q5_k, q2_k
+  u8,   // scale = d * u8, bias = -(dmin * u8): q2_k
+  u6,   // alike, six bits each, all of them in the lead: q4_k, q5_k
   i8,   // scale = d * i8, no bias: q6_k, q3_k, iq4_xs
 };
 
@@ -45,9 +48,14 @@ struct Shape {
   constexpr int subs() const { return span() / group; }  // groups in a cell: 2 for groups of 16
   constexpr int units() const { return span() / static_cast<int>(kUnit); }
   constexpr int vectors() const { return bits; }  // of 64 bytes: 32 k * 16 rows * bits / 512
-  constexpr bool has_lead() const { return scale == ScaleKind::u8 || scale == ScaleKind::i8; }
-  constexpr int scale_size() const { return has_lead() ? 1 : scale == ScaleKind::f32 ? 4 : 2; }
-  constexpr int64_t lead_bytes() const { return has_lead() ? kBlockRows * 2 * (has_bias ? 2 : 1) : 0; }
+  constexpr bool has_lead() const { return scale >= ScaleKind::u8; }
+  constexpr int scale_size() const {
+    return scale == ScaleKind::u6 ? 0 : has_lead() ? 1 : scale == ScaleKind::f32 ? 4 : 2;
+  }
+  constexpr int64_t lead_bytes() const {
+    if (!has_lead()) return 0;
+    return kBlockRows * 2 * (has_bias ? 2 : 1) + (scale == ScaleKind::u6 ? 2 * kSixBytes : 0);
+  }
   constexpr int64_t set_bytes() const { return int64_t{units()} * vectors() * 64; }
   constexpr int64_t scale_bytes() const { return kBlockRows * subs() * scale_size(); }
   constexpr int64_t tail_bytes() const { return scale_bytes() * (has_bias ? 2 : 1); }

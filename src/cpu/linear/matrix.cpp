@@ -13,7 +13,7 @@ namespace hearth::cpu {
 namespace {
 
 constexpr char kMagic[8] = {'h', 'e', 'a', 'r', 't', 'h', 'L', 'W'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 PackedFormat format_in(const Header& h) {
   return {static_cast<Codec>(h.codec), h.bits, h.group, static_cast<DType>(h.scale_type)};
@@ -45,20 +45,28 @@ void plain_row(const Shape& shape, const std::byte* block, int64_t r, int64_t K,
   for (int64_t k = 0; k < K; ++k) out[k] = scale_at(kind, block, k * kBlockRows + r);
 }
 
-// Scale and bias of group `sub` of a cell; row r of its block.
+// Scale and bias of the group of k; row r of its block.
 struct ScaleBias {
   float scale, bias;
 };
-ScaleBias scale_bias(const Shape& shape, const std::byte* lead, const std::byte* tail, int64_t sub, int64_t r) {
-  const int64_t i = sub * kBlockRows + r;
+ScaleBias scale_bias(const Shape& shape, const std::byte* lead, const std::byte* tail, int64_t k, int64_t r) {
+  const int64_t i = k % shape.span() / shape.group * kBlockRows + r;
   const std::byte* biases = tail + shape.scale_bytes();
   if (!shape.has_lead())
     return {scale_at(shape.scale, tail, i), shape.has_bias ? scale_at(shape.scale, biases, i) : 0.0f};
   const float d = scale_at(ScaleKind::f16, lead, r);
-  const uint8_t sc = static_cast<uint8_t>(tail[i]);
-  if (shape.scale == ScaleKind::i8) return {d * static_cast<float>(static_cast<int8_t>(sc)), 0};
+  if (shape.scale == ScaleKind::i8) return {d * static_cast<float>(static_cast<int8_t>(tail[i])), 0};
   const float dmin = scale_at(ScaleKind::f16, lead, kBlockRows + r);
-  return {d * static_cast<float>(sc), -(dmin * static_cast<float>(static_cast<uint8_t>(biases[i])))};
+  SixBits integers;
+  if (shape.scale == ScaleKind::u6) {
+    uint32_t words[3];
+    const std::byte* six = lead + 4 * kBlockRows + r / kSetRows * kSixBytes;
+    for (int v = 0; v < 3; ++v) std::memcpy(&words[v], six + v * 64 + r % kSetRows * 4, 4);
+    integers = unpack_six(words, static_cast<int>(k % kLeadSpan / shape.group));
+  } else {
+    integers = {static_cast<uint8_t>(tail[i]), static_cast<uint8_t>(biases[i])};
+  }
+  return {d * static_cast<float>(integers.scale), -(dmin * static_cast<float>(integers.minimum))};
 }
 
 void integer_row(const Shape& shape, const std::byte* block, int64_t r, int64_t K, float* out) {
@@ -79,7 +87,7 @@ void integer_row(const Shape& shape, const std::byte* block, int64_t r, int64_t 
     }
     const std::byte* tail = cell + 2 * shape.set_bytes();
     for (int j = 0; j < shape.span(); ++j) {
-      const auto [s, b] = scale_bias(shape, lead, tail, j / shape.group, r);
+      const auto [s, b] = scale_bias(shape, lead, tail, k0 + j, r);
       const float product = s * static_cast<float>(q[j] - shape.zero);
       out[k0 + j] = shape.has_bias ? product + b : product;
     }
@@ -104,6 +112,7 @@ Shape shape_of(const PackedFormat& format) {
     shape.scale = format.scale_type == DType::f16    ? ScaleKind::f16
                   : format.scale_type == DType::bf16 ? ScaleKind::bf16
                                                      : ScaleKind::f32;
+  else if (format.codec == Codec::q4_k || format.codec == Codec::q5_k) shape.scale = ScaleKind::u6;
   else if (values_per_block(format) == kLeadSpan) shape.scale = form.has_bias ? ScaleKind::u8 : ScaleKind::i8;
   else shape.scale = ScaleKind::f16;
   return shape;

@@ -138,6 +138,12 @@ void put_row(const Shape& shape, const RowParts& row, int64_t r, int64_t K, std:
       const size_t i = static_cast<size_t>(k0 / kLeadSpan);
       std::memcpy(cell + 2 * r, &row.d[i], 2);
       if (shape.has_bias) std::memcpy(cell + 2 * (kBlockRows + r), &row.dmin[i], 2);
+      if (shape.scale == ScaleKind::u6) {
+        uint32_t words[3];
+        pack_six(&row.sc[8 * i], &row.mn[8 * i], words);
+        std::byte* six = cell + 4 * kBlockRows + set * kSixBytes;
+        for (int v = 0; v < 3; ++v) std::memcpy(six + v * 64 + lane * 4, &words[v], 4);
+      }
       cell += shape.lead_bytes();
     }
     for (int u = 0; u < shape.units(); ++u) {
@@ -146,6 +152,7 @@ void put_row(const Shape& shape, const RowParts& row, int64_t r, int64_t K, std:
       std::byte* unit = cell + set * shape.set_bytes() + u * shape.vectors() * 64;
       for (int v = 0; v < shape.vectors(); ++v) std::memcpy(unit + v * 64 + lane * 4, &words[v], 4);
     }
+    if (shape.scale == ScaleKind::u6) continue;
     std::byte* tail = cell + 2 * shape.set_bytes();
     for (int sub = 0; sub < shape.subs(); ++sub) {
       const size_t g = static_cast<size_t>(k0 / shape.group + sub);

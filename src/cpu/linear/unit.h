@@ -1,4 +1,5 @@
-// A unit of 32 k of one row: the unsigned values against the `bits` dwords that hold them (layout.h).
+// A unit of 32 k of one row: the unsigned values against the `bits` dwords that hold them (layout.h). And the eight
+// six-bit scales and minima of 256 k of a row against their three dwords.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -67,6 +68,27 @@ inline void unpack_unit(int bits, const uint32_t* words, uint8_t* q) {
     }
   }
   std::memcpy(q, quad, 32);
+}
+
+//   words[0]  nibble g: the low four bits of scale g        words[1]  the same of minimum g
+//   words[2]  bits 2 g, 2 g + 1: the upper two bits of scale g; 16 bits on: of minimum g
+inline void pack_six(const uint8_t* scales, const uint8_t* minima, uint32_t* words) {
+  words[0] = words[1] = words[2] = 0;
+  for (int g = 0; g < 8; ++g) {
+    words[0] |= (scales[g] & 15u) << 4 * g;
+    words[1] |= (minima[g] & 15u) << 4 * g;
+    words[2] |= (scales[g] >> 4 & 3u) << 2 * g | (minima[g] >> 4 & 3u) << (16 + 2 * g);
+  }
+}
+
+struct SixBits {
+  uint8_t scale, minimum;
+};
+inline SixBits unpack_six(const uint32_t* words, int g) {
+  const auto value = [&](int low, int at) {
+    return static_cast<uint8_t>((words[low] >> 4 * g & 15u) | (words[2] >> (at + 2 * g) & 3u) << 4);
+  };
+  return {value(0, 0), value(1, 16)};
 }
 
 }  // namespace hearth::cpu
