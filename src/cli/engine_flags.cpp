@@ -114,6 +114,10 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
     options.context = std::min(request.context_wanted, model->spec().context);
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);
   loaded.times.open = ms_since(start);
+  if (request.first) {
+    loaded.text = text.get();
+    request.first(loaded.found.name, *loaded.text);
+  }
   {
     Progress progress(context, "loading " + loaded.found.name, Progress::Unit::share);
     loaded.engine = std::make_unique<decode::Engine>(model, std::move(executor), options,
@@ -122,7 +126,7 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   loaded.times.engine = loaded.engine->times();
   if (request.needs_text) {
     const auto wait = std::chrono::steady_clock::now();
-    loaded.text = text.get();
+    if (text.valid()) loaded.text = text.get();
     loaded.times.text = text_ms;
     loaded.times.text_wait = ms_since(wait);
   }

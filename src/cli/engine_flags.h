@@ -1,6 +1,7 @@
 // Flags that load an engine, shared by every command that runs a model.
 #pragma once
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -103,6 +104,8 @@ struct LoadRequest {
   int64_t gathered_max = 1;
   bool needs_text = true;
   int64_t context_wanted = 0;  // asked for when --context is absent, as far as the model was trained; 0: all that fits
+  // Sees the model's name and text before any weight is read: what it throws costs no load. Needs needs_text.
+  std::function<void(const std::string& name, const ModelText& text)> first = {};
 };
 
 // Values that stand in for the flags of the same names; nullopt: the flag decides.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "decode/generate.h"
@@ -16,9 +17,8 @@ double log_probability(std::span<const float> logits, int32_t target) {
   return double{logits[static_cast<size_t>(target)]} - top - std::log(sum);
 }
 
-Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
-                      const std::vector<std::string>& documents, const PerplexityOptions& options,
-                      const std::function<void(int64_t, int64_t)>& progress) {
+std::vector<int32_t> perplexity_ids(const text::Tokenizer& tokenizer, const std::vector<std::string>& documents,
+                                    const PerplexityOptions& options) {
   const bool llama = options.method == PerplexityMethod::llama;
   std::vector<int32_t> ids;
   const size_t wanted = static_cast<size_t>(options.row * options.rows_max);
@@ -34,18 +34,24 @@ Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
       ids.push_back(tokenizer.end_ids().front());
     if (ids.size() >= wanted) break;
   }
-  const int64_t rows = std::min<int64_t>(static_cast<int64_t>(ids.size()) / options.row, options.rows_max);
-  if (rows == 0)
+  if (std::cmp_less(ids.size(), options.row))
     fail(ErrorKind::invalid_argument, "the text has {} tokens, perplexity needs at least {}", ids.size(), options.row);
+  return ids;
+}
 
+Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                      const PerplexityOptions& options, const std::function<void(int64_t, int64_t)>& progress) {
+  const bool llama = options.method == PerplexityMethod::llama;
+  const int64_t rows = std::min<int64_t>(static_cast<int64_t>(ids.size()) / options.row, options.rows_max);
+  HEARTH_CHECK(rows > 0, "{} ids are less than a row of {}", ids.size(), options.row);
   Perplexity result;
   double sum = 0, squares = 0;
   int64_t bytes = 0;
   for (int64_t r = 0; r < rows; ++r) {
-    std::vector<int32_t> row(ids.begin() + r * options.row, ids.begin() + (r + 1) * options.row);
+    const auto row = ids.subspan(static_cast<size_t>(r * options.row), static_cast<size_t>(options.row));
     // llama.cpp scores what the positions from row / 2 on predict.
     const int64_t scored_from = llama ? options.row / 2 + 1 : 1;
-    std::vector<int32_t> input = row;
+    std::vector<int32_t> input(row.begin(), row.end());
     if (llama && tokenizer.adds_bos()) input[0] = *tokenizer.bos();
     decode::evaluate(engine, input, [&](int64_t position, std::span<const float> logits) {
       const int64_t target = position + 1;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,15 @@ struct Perplexity {
   int64_t tokens = 0, rows = 0;
 };
 
-// Throws Error{invalid_argument} for fewer tokens than a row, Error{corrupt_file} for logits that are no numbers.
+// The ids of at least a row and, where the documents have them, rows_max rows, in the order of the method.
+// Throws Error{invalid_argument} for fewer tokens than a row.
+std::vector<int32_t> perplexity_ids(const text::Tokenizer& tokenizer, const std::vector<std::string>& documents,
+                                    const PerplexityOptions& options);
+
+// ids: of perplexity_ids() with the same options. Throws Error{corrupt_file} for logits that are no numbers.
 // progress(done, rows).
-Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer,
-                      const std::vector<std::string>& documents, const PerplexityOptions& options,
-                      const std::function<void(int64_t, int64_t)>& progress = {});
+Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer, std::span<const int32_t> ids,
+                      const PerplexityOptions& options, const std::function<void(int64_t, int64_t)>& progress = {});
 
 // log p(target) of a row of logits, fp64 sum.
 double log_probability(std::span<const float> logits, int32_t target);

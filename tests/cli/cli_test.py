@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -114,7 +115,9 @@ def test_no_verb_shows_the_verbs_and_fails(run):
 def test_flags_before_the_verb_and_the_version(run):
     expect(run("--quiet", "--color", "never", "version"), 0)
     document = json.loads(run("version", "--json", "--licenses").stdout)
-    assert document["schema_version"] == 1 and document["version"] == run("--version").stdout.split()[1]
+    words = run("--version").stdout.split()
+    assert document["schema_version"] == 1 and document["version"] == words[1]
+    assert re.fullmatch(r"[0-9a-f]{12}\+?|unknown", document["commit"]) and words[2] == f"({document['commit']},"
     assert {row["name"] for row in document["licenses"]} >= {"hearth", "fmt", "CLI11", "OpenSSL"}
 
 

@@ -78,6 +78,26 @@ def test_two_models_share_the_budget(run, model_file, tmp_path):
     assert "the memory budget is" in done.stderr
 
 
+def test_kl_of_a_model_with_itself_says_what_differs(run, model_file, tmp_path):
+    model = model_file("smollm2")
+    text = tmp_path / "text.txt"
+    text.write_text("The quick brown fox jumps over the lazy dog. " * 20)
+    flags = ("--data", text, "--windows", "1", "--window", "32")
+    alike = run("kl", model, model, *flags)
+    assert "same settings" in alike.stderr and "mean 0.000e+00" in alike.stdout
+    apart = run("kl", model, model, *flags, "--a-numerics", "parity", "--a-kv", "f32")
+    assert "warning" not in apart.stderr
+    assert "numerics parity, kv f32 || numerics deterministic, kv config" in apart.stdout
+
+
+def test_a_text_too_short_is_refused_before_weights_are_read(run, model_file, tmp_path):
+    text = tmp_path / "short.txt"
+    text.write_text("A few words only.")
+    done = run("perplexity", model_file("smollm2"), "--data", text, code=2, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert "perplexity needs at least 512" in done.stderr
+    assert packed(tmp_path / "cache") == []  # a load leaves repacked weights there
+
+
 def test_numbers_that_make_no_sense_are_refused(run, model_file):
     done = run("generate", model_file("smollm2"), "x", "--memory-budget", "0", code=2)
     assert "--memory-budget" in done.stderr and "at least 1" in done.stderr

@@ -55,11 +55,16 @@ Sums direct(decode::Engine& engine, const Ids& ids, int64_t row, int64_t rows, i
   return s;
 }
 
+Perplexity perplexity_of(decode::Engine& engine, const std::vector<std::string>& documents,
+                         const PerplexityOptions& options) {
+  const text::Tokenizer tokenizer = bytes_tokenizer();
+  return perplexity(engine, tokenizer, perplexity_ids(tokenizer, documents, options), options);
+}
+
 const std::vector<std::string> kDocuments = {"first text, of some length", "the second", "and a third one here"};
 
 TEST(Perplexity, mlx_shuffles_documents_and_ends_each) {
   const auto engine = tiny_engine({}, {.context = 64, .gathered_max = 16});
-  const text::Tokenizer tokenizer = bytes_tokenizer();
   Ids ids;
   for (const size_t i : permutation(3, 123)) {
     ids.push_back(256);  // the tokenizer's BOS
@@ -68,7 +73,7 @@ TEST(Perplexity, mlx_shuffles_documents_and_ends_each) {
   }
   const int64_t rows = static_cast<int64_t>(ids.size()) / 16;
   ASSERT_GT(rows, 2);
-  const Perplexity p = perplexity(*engine, tokenizer, kDocuments, {.row = 16});
+  const Perplexity p = perplexity_of(*engine, kDocuments, {.row = 16});
   const Sums s = direct(*engine, ids, 16, rows, 1, false);
   const double N = static_cast<double>(s.tokens), mean = s.nats / N;
   EXPECT_EQ(p.rows, rows);
@@ -90,8 +95,7 @@ TEST(Perplexity, llama_scores_the_second_half_of_windows_in_file_order) {
   for (const std::string& d : kDocuments)
     for (const char c : d) ids.push_back(static_cast<uint8_t>(c));
   const int64_t rows = static_cast<int64_t>(ids.size()) / 16;
-  const Perplexity p =
-      perplexity(*engine, bytes_tokenizer(), kDocuments, {.method = PerplexityMethod::llama, .row = 16});
+  const Perplexity p = perplexity_of(*engine, kDocuments, {.method = PerplexityMethod::llama, .row = 16});
   // As llama.cpp's tool: logits of positions 8 to 14, which predict 9 to 15.
   const Sums s = direct(*engine, ids, 16, rows, 9, true);
   EXPECT_EQ(p.tokens, rows * 7);
@@ -100,12 +104,11 @@ TEST(Perplexity, llama_scores_the_second_half_of_windows_in_file_order) {
 
 TEST(Perplexity, one_row_has_no_standard_error) {
   const auto engine = tiny_engine({}, {.context = 64, .gathered_max = 16});
-  EXPECT_FALSE(perplexity(*engine, bytes_tokenizer(), kDocuments, {.row = 16, .rows_max = 1}).standard_error);
+  EXPECT_FALSE(perplexity_of(*engine, kDocuments, {.row = 16, .rows_max = 1}).standard_error);
 }
 
 TEST(Perplexity, refuses_less_than_a_row) {
-  const auto engine = tiny_engine({}, {.context = 64});
-  EXPECT_EQ(test::outcome([&] { perplexity(*engine, bytes_tokenizer(), {"abc"}, {.row = 16}); }),
+  EXPECT_EQ(test::outcome([&] { perplexity_ids(bytes_tokenizer(), {"abc"}, {.row = 16}); }),
             "invalid_argument: the text has 5 tokens, perplexity needs at least 16");
 }
 

@@ -231,8 +231,8 @@ int run(Context& context) {
     fail(ErrorKind::invalid_argument, "doctor reads a MODEL only with --deep: hearth doctor {} --deep",
          *context.args().positional("MODEL"));
   std::vector<Finding> findings;
-  findings.push_back(
-      {"version", Health::ok, fmt::format("hearth {} ({}, {})", kVersionText, build_type(), compiler()), ""});
+  findings.push_back({"version", Health::ok,
+                      fmt::format("hearth {} ({}, {}, {})", kVersionText, commit(), build_type(), compiler()), ""});
   add(findings, "cpu", check_cpu);
   add(findings, "kernels", check_kernels);
   add(findings, "memory", check_memory);

@@ -49,9 +49,14 @@ int run(Context& context) {
     d["trained_context"] = trained;
     context.print_json(std::move(d));
   } else {
-    context.print("{}: {} positions need {} (weights {}, KV cache {}, working memory {}, the program {})\n", found.name,
-                  ctx, show_size(need.total()), show_size(need.weights), show_size(need.kv),
-                  show_size(need.total() - need.process - need.weights - need.kv), show_size(need.process));
+    const int64_t working = need.arena + need.logits;
+    const std::string running = fmt::format("KV cache {}, working memory {}", show_size(need.kv), show_size(working));
+    const bool loading_counts = need.loading > need.kv + working;
+    context.print("{}: {} positions need {} (the program {}, weights {}, {})\n", found.name, ctx,
+                  show_size(need.total()), show_size(need.process), show_size(need.weights),
+                  loading_counts
+                      ? fmt::format("repacking at load {}, of which later {}", show_size(need.loading), running)
+                      : running);
     if (fits)
       context.print("{} the budget of {}; up to {} positions do\n", context.green("fits"), show_size(budget), largest);
     else if (ctx > trained)

@@ -1,6 +1,7 @@
 #include "eval/kl.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -44,14 +45,30 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
 // KL compares token by token: one text must be the same tokens to both, whatever each puts around it.
-void require_same_tokens(const LoadedModel& a, const LoadedModel& b, const std::string& text) {
+void require_same_tokens(const LoadedModel& a, const std::string& b, const ModelText& b_text, const std::string& text) {
   constexpr text::EncodeOptions kPlain{.parse_special = false, .add_special = false};
   const std::vector<int32_t> ids = a.text->tokenizer().encode(text, kPlain),
-                             others = b.text->tokenizer().encode(text, kPlain);
+                             others = b_text.tokenizer().encode(text, kPlain);
   const auto [left, right] = std::mismatch(ids.begin(), ids.end(), others.begin(), others.end());
   if (left == ids.end() && right == others.end()) return;
-  fail(ErrorKind::invalid_argument, "the tokenizers of {} and {} differ from token {} of the text on", a.found.name,
-       b.found.name, left - ids.begin());
+  fail(ErrorKind::invalid_argument, "the tokenizers of {} and {} differ from token {} of the text on", a.found.name, b,
+       left - ids.begin());
+}
+
+// What tells the sides apart where the model does not: the engine flags of which the source has its own.
+struct Sides {
+  std::string a, b;
+};
+Sides settings_that_differ(const Args& args) {
+  Sides sides;
+  for (const char* flag : {"executor", "numerics", "kv"}) {
+    const auto own = args.text(std::string("a-") + flag);
+    const std::string common = *args.text(flag);
+    if (!own || *own == common) continue;
+    for (auto& [side, value] : {std::pair{&sides.a, *own}, std::pair{&sides.b, common}})
+      *side += fmt::format("{}{} {}", side->empty() ? "" : ", ", flag, value);
+  }
+  return sides;
 }
 
 int run(Context& context) {
@@ -60,19 +77,29 @@ int run(Context& context) {
   eval::KlOptions options;
   options.windows_max = *args.integer("windows");
   options.window = *args.integer("window");
-  const LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_wanted = options.window};
-  LoadRequest other = request;
-  other.positional = "MODEL_B";
+  LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_wanted = options.window};
   const LoadedModel a =
       load_model(context, request,
                  {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
-  const LoadedModel b = load_model(context, other, {.memory_taken = a.engine->need().total()});
   std::vector<int32_t> ids;
-  for (const std::string& d : documents) {
-    const std::vector<int32_t> more = a.text->encode_text(d);
-    require_same_tokens(a, b, d);
-    ids.insert(ids.end(), more.begin(), more.end());
-    if (static_cast<int64_t>(ids.size()) >= options.window * options.windows_max) break;
+  request.positional = "MODEL_B";
+  request.first = [&](const std::string& name, const ModelText& text) {
+    for (const std::string& d : documents) {
+      require_same_tokens(a, name, text, d);
+      const std::vector<int32_t> more = a.text->encode_text(d);
+      ids.insert(ids.end(), more.begin(), more.end());
+      if (std::cmp_greater_equal(ids.size(), options.window * options.windows_max)) break;
+    }
+  };
+  const LoadedModel b = load_model(context, request, {.memory_taken = a.engine->need().total()});
+  Sides sides{a.found.name, b.found.name};
+  if (a.found.path == b.found.path) {
+    if (const Sides settings = settings_that_differ(args); !settings.a.empty())
+      sides = {fmt::format("{}, {}", a.found.name, settings.a), settings.b};
+    else
+      context.warn(
+          "both sides are {} with the same settings; --a-numerics, --a-kv or --a-executor set the source apart",
+          a.found.name);
   }
   Progress progress(context, "kl", Progress::Unit::count);
   const eval::KlResult r =
@@ -102,7 +129,7 @@ int run(Context& context) {
     document["worst"] = std::move(worst);
     context.print_json(std::move(document));
   } else {
-    context.print("KL({} || {}) over {} positions in {} windows\n", a.found.name, b.found.name, r.positions, r.windows);
+    context.print("KL({} || {}) over {} positions in {} windows\n", sides.a, sides.b, r.positions, r.windows);
     context.print("  mean {:.3e}  median {:.3e}  p95 {:.3e}  p99 {:.3e}  max {:.3e} nats\n", r.mean, r.median, r.p95,
                   r.p99, r.max);
     context.print("  same top token {:.2f} %   perplexity {:.4f} and {:.4f}\n", 100 * r.top1, r.perplexity_a,

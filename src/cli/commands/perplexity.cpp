@@ -33,9 +33,14 @@ int run(Context& context) {
   eval::PerplexityOptions options;
   options.rows_max = *context.args().integer("rows");
   if (*context.args().text("method") == "llama") options.method = eval::PerplexityMethod::llama;
-  const LoadedModel loaded = load_model(context, {.gathered_max = 64, .context_wanted = options.row});
+  std::vector<int32_t> ids;
+  const LoadedModel loaded = load_model(
+      context,
+      {.gathered_max = 64, .context_wanted = options.row, .first = [&](const std::string&, const ModelText& text) {
+         ids = eval::perplexity_ids(text.tokenizer(), documents, options);
+       }});
   Progress progress(context, "perplexity", Progress::Unit::count);
-  const eval::Perplexity p = eval::perplexity(*loaded.engine, loaded.text->tokenizer(), documents, options,
+  const eval::Perplexity p = eval::perplexity(*loaded.engine, loaded.text->tokenizer(), ids, options,
                                               [&](int64_t done, int64_t total) { progress.show(done, total); });
   if (context.json()) {
     json::Object document;
@@ -49,9 +54,9 @@ int run(Context& context) {
     document["method"] = *context.args().text("method");
     context.print_json(std::move(document));
   } else {
-    context.print("perplexity {:.4f}{}  ({} tokens in {} rows, {:.4f} bits per byte)\n", p.value,
+    context.print("perplexity {:.4f}{}  ({} tokens in {} row{}, {:.4f} bits per byte)\n", p.value,
                   p.standard_error ? fmt::format(" +- {:.4f}", *p.standard_error) : "", p.tokens, p.rows,
-                  p.bits_per_byte);
+                  p.rows == 1 ? "" : "s", p.bits_per_byte);
   }
   return 0;
 }

@@ -68,7 +68,10 @@ json::Array table_json(const probe::StepTable& table) {
 }
 
 void print_table(const Context& context, const char* title, const probe::StepTable& t, double read_gbps) {
-  context.print("{}: {:.2f} ms a step\n", title, t.step_ms);
+  double ops_ms = 0;
+  for (const probe::StepRow& r : t.rows) ops_ms += r.ms;
+  context.print("{}: {:.2f} ms a step, {:.2f} ms by ops (medians of their own: waits for other work part them)\n",
+                title, t.step_ms, ops_ms);
   size_t wide = std::string_view("format").size();
   for (const probe::StepRow& r : t.rows) wide = std::max(wide, r.format.size());
   context.print("  {:<22} {:<{}} {:>5} {:>9} {:>9} {:>8} {:>8} {:>7}\n", "op", "format", wide, "count", "ms", "bytes",
@@ -150,7 +153,8 @@ int run(Context& context) {
     context.print("  read {:>8} on {} thread{}  {:6.1f} GB/s (spread {:.0f} %)\n", show_size(r.bytes), r.threads,
                   r.threads == 1 ? " " : "s", r.gbps, 100 * r.spread);
   if (with_model) {
-    context.print("{}: plain read of a token's bytes {:.1f} GB/s\n", model_name, model_read);
+    context.print("{}: plain read of a token's bytes {:.1f} GB/s; ops above 100 % of it read from caches\n", model_name,
+                  model_read);
     print_table(context, "decode step, M = 1", decode_table, model_read);
     print_table(context, "prefill step", prefill_table, model_read);
   }

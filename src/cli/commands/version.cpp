@@ -27,6 +27,7 @@ int run(Context& context) {
   if (context.json()) {
     json::Object document;
     document["version"] = kVersionText;
+    document["commit"] = commit();
     document["compiler"] = compiler();
     document["build"] = build_type();
     document["cuda"] = false;
@@ -34,7 +35,7 @@ int run(Context& context) {
     context.print_json(std::move(document));
     return 0;
   }
-  context.print("hearth {} ({}, {}, without CUDA)\n", kVersionText, build_type(), compiler());
+  context.print("hearth {} ({}, {}, {}, without CUDA)\n", kVersionText, commit(), build_type(), compiler());
   if (with_licences)
     for (const Licence& each : licences())
       context.print("{:<18} {:<8} {:<44} {}\n", each.name, each.version, each.licence, each.use);
