@@ -19,19 +19,13 @@ from lib.goals import SUBJECTS  # noqa: E402
 COLUMNS = ["machine", "model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
 
 
-def machine_of(record: dict) -> str:
-    """The CPU's name, and whether it has AMX: CPUs of one name have it or not."""
-    machine = record["machine"]
-    return machine["cpu"] + (" with AMX" if "amx_int8" in machine.get("flags", []) else "")
-
-
 def newest(lines: list[dict]) -> dict:
     """(subject, workload, peer, machine, threads) -> its last record."""
     found = {}
     for record in lines:
         extra = record.get("extra") or {}
         if record.get("schema") == records.SCHEMA and "workload" in extra:
-            key = (extra["subject"], extra["workload"], extra.get("peer"), machine_of(record), record["threads"])
+            key = (extra["subject"], extra["workload"], extra.get("peer"), records.cpu_name(record["machine"]), record["threads"])
             found[key] = record
     return found
 
@@ -55,7 +49,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     elif not record["idle"]["ok"]:
         verdict += " (not idle)"
     cells = [
-        machine_of(record),
+        records.cpu_name(record["machine"]),
         subject.title,
         workload,
         f"{record['median']:.1f}",

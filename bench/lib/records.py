@@ -12,6 +12,15 @@ LINE_MAX = 64 * 1024
 NEEDED = ("kind", "command", "commit", "machine", "idle", "model", "shape", "threads", "n", "median", "p10", "p90", "unit")
 
 
+def cpu_name(machine: dict) -> str:
+    """The CPU as tables tell it apart: clouds give many CPUs one name, and CPUs of one family have AMX or not."""
+    flags = machine.get("flags", [])
+    isa = "AMX" if "amx_int8" in flags else "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else None
+    family = f"family {machine['family']}" if machine.get("family") else None
+    parts = ", ".join(part for part in (family, isa) if part)
+    return (machine.get("cpu") or "unnamed CPU") + (f" ({parts})" if parts else "")
+
+
 def percentile(values, share: float) -> float:
     """Linear interpolation between order statistics."""
     ordered = sorted(values)

@@ -226,9 +226,30 @@ def test_usage_errors_are_exit_code_2():
     assert done.returncode == 0 and "floor / goal" in done.stdout
 
 
-def test_machines_of_one_name_with_and_without_amx_stand_apart():
-    def record(flags):
+def test_machines_of_one_name_stand_apart():
+    def record(flags, family="6/207/2"):
         extra = dict(subject="smollm2", workload="decode", peer=None)
-        return dict(schema=records.SCHEMA, machine=dict(cpu="Xeon", flags=flags), threads=2, extra=extra)
+        machine = dict(cpu="Xeon", family=family, flags=flags)
+        return dict(schema=records.SCHEMA, machine=machine, threads=2, extra=extra)
 
-    assert len(compare.newest([record(["avx2"]), record(["avx2", "amx_int8"]), record(["avx2"])])) == 2
+    amx = ["avx2", "avx512f", "amx_int8"]
+    lines = [record(["avx2"]), record(amx), record(["avx2"]), record(["avx2"], family="6/1/1")]
+    assert len(compare.newest(lines)) == 3
+    assert records.cpu_name(lines[1]["machine"]) == "Xeon (family 6/207/2, AMX)"
+    assert records.cpu_name({}) == "unnamed CPU"
+
+
+def test_the_load_average_counts_for_the_first_workload_of_a_process_alone(scripted, monkeypatch):
+    """From then on it is the run's own."""
+    options, subject = scripted
+    counted = []
+
+    def preflight(_, load_counts):
+        counted.append(load_counts)
+        return dict(load=0.0, ok=True, reasons=[], clocks_mhz=[1.0])
+
+    monkeypatch.setattr(cpu.machine, "preflight", preflight)
+    model = cpu.find_file(options, subject)
+    cpu.run_subject(options, subject, model, first=True)
+    cpu.run_subject(options, subject, model, first=False)
+    assert counted == [True, False, False, False, False, False]

@@ -37,6 +37,15 @@ def test_shows_the_newest_idle_record(tree):
     assert text.count("hearth/toy") == 1
 
 
+def test_machines_of_one_name_have_tables_of_their_own(tree):
+    toy = {"cpu": "Toy 9000", "family": "6/1/1", "flags": ["avx2", "avx512f"], "cores": 2}
+    amx = {**RECORD, "machine": {**toy, "flags": [*toy["flags"], "amx_int8"]}, "median": 500.0}
+    assert run(tree, records=[{**RECORD, "machine": toy}, amx]).returncode == 0
+    text = (tree / "README.md").read_text()
+    assert "Toy 9000 (family 6/1/1, AVX-512), 2 cores:" in text and "Toy 9000 (family 6/1/1, AMX), 2 cores:" in text
+    assert text.count("| hearth/toy |") == 2
+
+
 def test_check_tells_old_from_new(tree):
     assert run(tree, "--check", records=[RECORD]).returncode == 1
     assert run(tree, records=[RECORD]).returncode == 0
