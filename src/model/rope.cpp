@@ -44,21 +44,31 @@ void llama3(const RopeInput& in, const std::string& what, std::vector<double>& f
   }
 }
 
-// YaRN (Peng et al. 2023): blend by dimension, plus a factor on cos and sin.
+// What transformers calls attention_factor: on cos and sin; said by the config, or by the rule of the type.
+double attention_factor(const RopeInput& in, double by_rule, const std::string& what) {
+  const json::Value* said = in.numbers.get("attention_factor");
+  return said && !said->is_null() ? positive(in, "attention_factor", {}, what) : by_rule;
+}
+
+// YaRN (Peng et al. 2023): blend by dimension, plus a factor on cos and sin. "truncate": false keeps the borders of the
+// blend where they fall, between two dimensions.
 float yarn(const RopeInput& in, const std::string& what, std::vector<double>& f) {
   const double factor = positive(in, "factor", {}, what), rot = static_cast<double>(in.rot),
                S0 = positive(in, "original_max_position_embeddings", static_cast<double>(in.context), what);
   const auto turn = [&](double beta) {
     return rot * std::log(S0 / (2 * std::numbers::pi * beta)) / (2 * std::log(in.base));
   };
-  const double lo = std::max(0.0, std::floor(turn(number(in, "beta_fast", 32.0, what))));
-  const double hi = std::min(rot - 1, std::ceil(turn(number(in, "beta_slow", 1.0, what))));
+  double lo = turn(number(in, "beta_fast", 32.0, what)), hi = turn(number(in, "beta_slow", 1.0, what));
+  const json::Value* truncate = in.numbers.get("truncate");
+  if (!truncate || truncate->as_bool(what + ": truncate")) lo = std::floor(lo), hi = std::ceil(hi);
+  lo = std::max(0.0, lo), hi = std::min(rot - 1, hi);
   for (size_t i = 0; i < f.size(); ++i) {
     const double t = std::min(1.0, std::max(0.0, (static_cast<double>(i) - lo) / std::max(hi - lo, 1e-3)));
     f[i] *= (1 - t) + t / factor;
   }
   const auto m = [&](double c) { return factor > 1 ? 0.1 * c * std::log(factor) + 1 : 1.0; };
-  return static_cast<float>(m(number(in, "mscale", 1.0, what)) / m(number(in, "mscale_all_dim", 0.0, what)));
+  const double by_rule = m(number(in, "mscale", 1.0, what)) / m(number(in, "mscale_all_dim", 0.0, what));
+  return static_cast<float>(attention_factor(in, by_rule, what));
 }
 
 // LongRoPE (Ding et al. 2024): a factor a dimension; which list is decided once, by the trained maximum.
@@ -73,7 +83,8 @@ float longrope(const RopeInput& in, const std::string& what, std::vector<double>
     fail(ErrorKind::corrupt_file, "{}: {} has {} values, {} pairs turn", what, key, factors.size(), f.size());
   for (size_t i = 0; i < f.size(); ++i) f[i] /= factors[i].as_double(what);
   const double stretch = static_cast<double>(in.context) / S0;
-  return stretch <= 1 ? 1.0f : static_cast<float>(std::sqrt(1 + std::log(stretch) / std::log(S0)));
+  const double by_rule = stretch <= 1 ? 1.0 : std::sqrt(1 + std::log(stretch) / std::log(S0));
+  return static_cast<float>(attention_factor(in, by_rule, what));
 }
 
 }  // namespace

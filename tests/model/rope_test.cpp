@@ -107,6 +107,27 @@ TEST(Rope, yarn_blends_by_dimension_and_lifts_the_attention) {
   EXPECT_EQ(make_rope(input("yarn", R"({"factor": 1})"), "c").attention_factor, 1);
 }
 
+TEST(Rope, a_config_may_say_the_attention_factor_and_leave_yarn_borders_as_they_fall) {
+  const auto yarn = [](const char* more) {
+    const std::string numbers = fmt::format(R"({{"factor": 4, "original_max_position_embeddings": 1024, {}}})", more);
+    return make_rope(input("yarn", numbers.c_str()), "c");
+  };
+  EXPECT_EQ(yarn(R"("attention_factor": 1.5)").attention_factor, 1.5f);
+  EXPECT_FLOAT_EQ(yarn(R"("attention_factor": null)").attention_factor, static_cast<float>(0.1 * std::log(4.0) + 1));
+  EXPECT_EQ(test::outcome([&] { yarn(R"("attention_factor": 0)"); }),
+            "corrupt_file: c: rope_type yarn has attention_factor 0, it must be positive");
+  const auto turn = [](double beta) {
+    return 64 * std::log(1024 / (2 * std::numbers::pi * beta)) / (2 * std::log(10000.0));
+  };
+  const graph::RopeSpec s = yarn(R"("truncate": false)");
+  const double lo = turn(32), hi = turn(1);
+  for (int i = 0; i < 32; ++i) {
+    const double t = std::clamp((i - lo) / (hi - lo), 0.0, 1.0);
+    EXPECT_FLOAT_EQ(s.inv_freq[static_cast<size_t>(i)], static_cast<float>(plain(i) * ((1 - t) + t / 4))) << i;
+  }
+  EXPECT_EQ(yarn(R"("truncate": true)").inv_freq, yarn(R"("beta_fast": 32)").inv_freq);
+}
+
 std::string factors(double first) {
   std::string list;
   for (int i = 0; i < 32; ++i) list += fmt::format("{}{}", i ? ", " : "", first + i);
