@@ -22,6 +22,10 @@ std::string read_stdin(size_t bytes_max) {
   }
 }
 
+void refuse_empty_prompt() {
+  fail(ErrorKind::invalid_argument, "the prompt is empty; hearth generate --raw begins a text from nothing");
+}
+
 std::string text_or_stdin(const std::string& text) { return text == "-" ? read_stdin() : text; }
 
 }  // namespace hearth::cli

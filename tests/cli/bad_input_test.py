@@ -204,7 +204,14 @@ def test_flags_left_empty_say_what_is_wanted(run):
     refused(run("generate", "m.gguf", "x", "--temperature"), 2, "--temperature needs a value: --temperature T")
     refused(run("generate", "m.gguf", "x", "--temperature="), 2, "--temperature is ''", "a number from 0 to 100")
     refused(run("generate", "m.gguf", "x", "--seed", "-1"), 2, "--seed is '-1': it must be an integer of at least 0")
-    refused(run("generate", "absent.gguf", "--prompt="), 3, "absent.gguf")  # an empty prompt is one
+
+
+def test_an_empty_prompt_is_refused_before_a_model_is_looked_for(run):
+    for words in (["generate", "absent.gguf", "--prompt="], ["generate", "absent.gguf", ""], ["run", "absent.gguf", ""]):
+        refused(run(*words), 2, "the prompt is empty", "--raw")
+    refused(run("generate", "absent.gguf", "-"), 2, "the prompt is empty")
+    refused(run("generate", "absent.gguf"), 2, "generate takes one prompt")
+    refused(run("generate", "absent.gguf", "--prompt=", "--raw"), 3, "absent.gguf")  # a text from nothing
 
 
 def test_ids_from_files(run, tmp_path, model_file):

@@ -34,15 +34,28 @@ constexpr std::array kOwnFlags = {
 };
 constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kEngineFlags);
 
-std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loaded) {
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;  // of --prompt-ids, in place of the text
+};
+
+// Before anything is loaded.
+Prompt read_prompt(const Context& context) {
   const Args& args = context.args();
   const auto flag = args.text("prompt"), positional = args.positional("TEXT"), ids = args.text("prompt-ids");
   const int given = flag.has_value() + positional.has_value() + ids.has_value();
   if (given != 1)
     fail(ErrorKind::invalid_argument, "generate takes one prompt: TEXT, --prompt TEXT, or --prompt-ids IDS ({} given)",
          given);
-  if (ids) return parse_ids(*ids, "--prompt-ids");
-  const std::string prompt = text_or_stdin(flag ? *flag : *positional);
+  if (ids) return {"", parse_ids(*ids, "--prompt-ids")};
+  Prompt prompt{text_or_stdin(flag ? *flag : *positional), {}};
+  if (prompt.text.empty() && !args.on("raw")) refuse_empty_prompt();
+  return prompt;
+}
+
+std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loaded, const Prompt& prompt) {
+  const Args& args = context.args();
+  if (!prompt.ids.empty()) return prompt.ids;
   const ModelText& text = *loaded.text;
   std::vector<int32_t> encoded;
   if (!args.on("raw") && text.has_template()) {
@@ -54,14 +67,14 @@ std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loade
       messages.emplace_back(std::move(o));
     };
     if (const auto system = args.text("system")) say("system", *system);
-    say("user", prompt);
+    say("user", prompt.text);
     encoded = text.encode_rendered(text.render(json::Value(std::move(messages))));
   } else {
     if (args.given("system"))
       fail(ErrorKind::invalid_argument, "--system needs a chat template: {}",
            args.on("raw") ? "leave out --raw" : loaded.found.name + " has none");
     if (!args.on("raw")) context.note("{} has no chat template: the prompt is continued as it is", loaded.found.name);
-    encoded = args.on("parse-special") ? text.encode_parsed(prompt) : text.encode_text(prompt);
+    encoded = args.on("parse-special") ? text.encode_parsed(prompt.text) : text.encode_text(prompt.text);
     if (encoded.empty()) {
       if (!text.tokenizer().bos())
         fail(ErrorKind::invalid_argument, "the prompt is empty and {} has no BOS token to begin with",
@@ -80,8 +93,9 @@ json::Array numbers(const std::vector<int32_t>& ids) {
 
 int run(Context& context) {
   decode::GenerateOptions options = sampling_options(context);
+  const Prompt given = read_prompt(context);
   LoadedModel loaded = load_model(context);
-  const std::vector<int32_t> prompt = prompt_ids(context, loaded);
+  const std::vector<int32_t> prompt = prompt_ids(context, loaded, given);
   const text::Tokenizer& tokenizer = loaded.text->tokenizer();
   if (!context.args().on("ignore-eos")) options.end_ids = decode::end_ids(loaded.engine->spec(), tokenizer);
   if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)

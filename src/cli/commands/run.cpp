@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/engine_backend.h"
 #include "cli/history.h"
+#include "cli/input.h"
 #include "cli/sampling_flags.h"
 #include "cli/stats_json.h"
 
@@ -41,6 +42,8 @@ int answer_once(Context& context, EngineBackend& backend, const std::string& pro
 
 int run(Context& context) {
   decode::GenerateOptions options = sampling_options(context);
+  const auto prompt = context.args().positional("PROMPT");
+  if (prompt && prompt->empty()) refuse_empty_prompt();
   LoadedModel loaded = load_model(context);
   const text::Tokenizer& tokenizer = loaded.text->tokenizer();
   options.end_ids = decode::end_ids(loaded.engine->spec(), tokenizer);
@@ -49,7 +52,7 @@ int run(Context& context) {
   if (!loaded.text->has_template())
     context.note("{} has no chat template: text is continued as it is", loaded.found.name);
   EngineBackend backend(loaded, options, context.args().texts("stop"));
-  if (const auto prompt = context.args().positional("PROMPT")) {
+  if (prompt) {
     const int code = answer_once(context, backend, *prompt, loaded.times.total);
     note_seed(context, options.sampler);
     return code;
