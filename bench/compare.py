@@ -4,7 +4,8 @@
     bench/compare.py [--records FILE] [--markdown] [--strict]
 
 The newest record of each model, workload, peer, thread count and machine counts. Records made on a machine that was not idle
-are marked and do not pass; a ratio is only ever of one run. --strict exits 1 where a floor is missed or not measured.
+are marked and do not pass; a ratio is only ever of one run, and rounds that differ too much give none: they pass where
+each of them does. --strict exits 1 where a floor is missed or not measured.
 """
 import argparse
 import sys
@@ -17,6 +18,8 @@ from lib.cpu import WORKLOADS  # noqa: E402
 from lib.goals import SUBJECTS  # noqa: E402
 
 COLUMNS = ["machine", "model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
+
+EVERY_ROUND = " in every round (unstable)"
 
 
 def newest(lines: list[dict]) -> dict:
@@ -34,6 +37,14 @@ def number(value, form: str, missing: str = "-") -> str:
     return missing if value is None else format(value, form)
 
 
+def unsteady_verdict(record: dict, goal) -> str:
+    """Rounds that differ too much give no ratio; their lowest one still tells what every round has reached."""
+    rounds = record["extra"]["rounds"]
+    lowest = min(records.ratios(rounds["ours"], rounds["peer"])) if rounds["peer"] else None
+    verdict = goal.verdict(lowest, record["share_of_roof"])
+    return verdict + EVERY_ROUND if verdict in ("floor", "goal") and record["ids_equal"] and record["idle"]["ok"] else "unstable"
+
+
 def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     """Cells, and whether the floor holds."""
     goal = subject.goals[workload]
@@ -43,7 +54,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     against_goal = record["extra"].get("peer") in (None, "llama.cpp")
     verdict = goal.verdict(record["ratio"], share) if against_goal else ""
     if record["extra"].get("unstable"):
-        verdict = "unstable"
+        verdict = unsteady_verdict(record, goal) if against_goal else "unstable"
     elif not record["ids_equal"]:
         verdict = "ids differ"
     elif not record["idle"]["ok"]:
@@ -60,7 +71,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
         goal.text() if against_goal else "",
         verdict,
     ]
-    return cells, verdict in ("floor", "goal") or not against_goal
+    return cells, verdict.removesuffix(EVERY_ROUND) in ("floor", "goal") or not against_goal
 
 
 def table(lines: list[dict]) -> tuple[list[list[str]], bool]:

@@ -128,17 +128,12 @@ def interleave(options: Options, model: Path, work: Workload, peer: peers.Peer |
                 error, theirs = str(failure), []
         done += 1
         if done == rounds:
-            spread = records.spread(ratios(ours, theirs))
+            spread = records.spread(records.ratios(ours, theirs))
             if spread > STEADY and rounds < ROUNDS_STEADY:
                 rounds = ROUNDS_STEADY
             elif spread > UNSTABLE and rounds < ROUNDS_MAX:
                 rounds = ROUNDS_MAX
     return dict(ours=ours, theirs=theirs, reads=reads, runs=runs, last=last, peer_last=peer_last, error=error)
-
-
-def ratios(ours: list[float], theirs: list[float]) -> list[float]:
-    """Round by round; what disturbs both sides of a round cancels out. Ours alone where there is no peer."""
-    return [a / b for a, b in zip(ours, theirs, strict=True)] if theirs else ours
 
 
 def token_bytes(document: dict) -> int:
@@ -157,7 +152,7 @@ def record_of(options: Options, subject: Subject, work: Workload, peer, run: dic
     streamed, reads = token_bytes(last), run["reads"]
     gbps = mine["median"] * streamed / 1e9 if reads else None
     shares = [speed * streamed / 1e9 / read for speed, read in zip(ours, reads, strict=True)] if reads else None
-    paired = ratios(ours, theirs)
+    paired = records.ratios(ours, theirs)
     unstable = records.spread(paired) > UNSTABLE
     baseline = None
     if theirs:

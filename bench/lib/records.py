@@ -40,6 +40,11 @@ def spread(values) -> float:
     return (s["p90"] - s["p10"]) / s["median"]
 
 
+def ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    """Round by round; what disturbs both sides of a round cancels out. Ours alone where there is no peer."""
+    return [a / b for a, b in zip(ours, theirs, strict=True)] if theirs else ours
+
+
 class Refused(ValueError):
     """A record that may not be written."""
 

@@ -177,8 +177,8 @@ def test_a_round_lasts_some_seconds_on_our_side(scripted):
 
 def test_what_slows_a_round_down_cancels_in_its_ratio():
     ours, theirs = [100.0, 50.0, 110.0], [50.0, 25.0, 55.0]
-    assert cpu.ratios(ours, theirs) == [2.0, 2.0, 2.0]
-    assert cpu.ratios(ours, []) == ours
+    assert records.ratios(ours, theirs) == [2.0, 2.0, 2.0]
+    assert records.ratios(ours, []) == ours
 
 
 def test_ratio_share_and_steadiness_are_those_of_the_rounds(scripted, monkeypatch):
@@ -224,6 +224,26 @@ def test_usage_errors_are_exit_code_2():
     assert done.returncode == 1 and "none" in done.stderr
     done = subprocess.run([ROOT / "bench" / "compare.py"], capture_output=True, text=True)
     assert done.returncode == 0 and "floor / goal" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("peer", "share", "verdict", "passes"),
+    [
+        ([140.0, 150.0, 100.0], 0.9, "floor in every round (unstable)", True),
+        ([140.0, 151.0, 100.0], 0.9, "unstable", False),  # one round below
+        ([140.0, 150.0, 100.0], 0.8, "unstable", False),  # too small a share of the read rate
+        ([], 0.9, "unstable", False),
+    ],
+)
+def test_an_unsteady_record_passes_where_every_round_does(peer, share, verdict, passes):
+    extra = dict(PLAIN["extra"], unstable=True, rounds=dict(ours=[300.0] * 3, peer=peer, read=[]))
+    record = {**PLAIN, "schema": 1, "ratio": None, "share_of_roof": share, "extra": extra}
+    if not peer:
+        record["baseline"] = None
+    cells, good = compare.row(SUBJECTS[0], "decode", record)
+    assert (cells[9], good) == (verdict, passes) and cells[6] == "-"
+    busy, good = compare.row(SUBJECTS[0], "decode", {**record, "idle": dict(ok=False)})
+    assert (busy[9], good) == ("unstable", False)
 
 
 def test_machines_of_one_name_stand_apart():
