@@ -52,23 +52,33 @@ int64_t KvCache::behind_window(const Sequence& s, size_t group) const {
   return window == 0 ? 0 : std::max<int64_t>(0, s.length() - window + 1) / kPagePositions;
 }
 
-bool KvCache::reserve(Sequence& s, int64_t n) {
-  const int64_t end = pages_of(s.length() + n);
-  // The page that is partly filled; pages behind it may be there from a step that failed.
-  const bool partial = s.length() % kPagePositions != 0;
-  const size_t tail = static_cast<size_t>(s.length() / kPagePositions);
-  const auto shared_tail = [&](size_t g) {
-    return partial && n > 0 && count_[g][static_cast<size_t>(s.pages[g][tail])] > 1;
-  };
-  const auto more = [&](size_t g) { return end - static_cast<int64_t>(s.pages[g].size()) + shared_tail(g); };
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    int64_t room = pages_free(g);
-    for (int64_t i = 0; i < behind_window(s, g); ++i) {
-      const int32_t page = s.pages[g][static_cast<size_t>(i)];
-      room += page >= 0 && count_[g][static_cast<size_t>(page)] == 1;
-    }
-    if (more(g) > room) return false;
+// The page that is partly filled would be written, and others read it.
+bool KvCache::shares_tail(const Sequence& s, int64_t n, size_t group) const {
+  if (s.length() % kPagePositions == 0 || n == 0) return false;
+  const auto tail = static_cast<size_t>(s.length() / kPagePositions);
+  return count_[group][static_cast<size_t>(s.pages[group][tail])] > 1;
+}
+
+// Pages behind the partly filled one may be there from a step that failed.
+int64_t KvCache::new_pages(const Sequence& s, int64_t n, size_t group) const {
+  return pages_of(s.length() + n) - static_cast<int64_t>(s.pages[group].size()) + shares_tail(s, n, group);
+}
+
+int64_t KvCache::missing(const Sequence& s, int64_t n, size_t group) const {
+  int64_t room = pages_free(group);
+  for (int64_t i = 0; i < behind_window(s, group); ++i) {
+    const int32_t page = s.pages[group][static_cast<size_t>(i)];
+    room += page >= 0 && count_[group][static_cast<size_t>(page)] == 1;
   }
+  return std::max<int64_t>(0, new_pages(s, n, group) - room);
+}
+
+bool KvCache::reserve(Sequence& s, int64_t n) {
+  for (size_t g = 0; g < groups_.size(); ++g)
+    if (missing(s, n, g) > 0) return false;
+  const int64_t end = pages_of(s.length() + n);
+  const auto tail = static_cast<size_t>(s.length() / kPagePositions);
+  const auto more = [&](size_t g) { return new_pages(s, n, g); };
   for (size_t g = 0; g < groups_.size(); ++g) {
     int64_t held = std::count_if(s.pages[g].begin(), s.pages[g].end(), [](int32_t page) { return page >= 0; });
     for (int64_t i = 0; i < behind_window(s, g) && (more(g) > pages_free(g) || held + more(g) > share_[g]); ++i)
@@ -77,7 +87,7 @@ bool KvCache::reserve(Sequence& s, int64_t n) {
         page = -1;
         --held;
       }
-    if (shared_tail(g)) {
+    if (shares_tail(s, n, g)) {
       const int32_t copy = take(g), old = s.pages[g][tail];
       storage_.copy_page(static_cast<int32_t>(g), old, copy);
       drop(g, old);

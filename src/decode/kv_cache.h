@@ -47,12 +47,21 @@ class KvCache {
   Sequence fork(const Sequence& s);  // shares all pages
   void free(Sequence& s);
 
+  // Pages of a group that reserve(s, n) would lack; 0: it succeeds as far as this group goes.
+  int64_t missing(const Sequence& s, int64_t n, size_t group) const;
+
+  // One more reference to a page, one less: for those who keep pages beside a sequence.
+  void hold(size_t group, int32_t page) { ++count_[group][static_cast<size_t>(page)]; }
+  void drop(size_t group, int32_t page);
+  int32_t references(size_t group, int32_t page) const { return count_[group][static_cast<size_t>(page)]; }
+
   int64_t pages_free(size_t group) const { return static_cast<int64_t>(free_[group].size()); }
   int64_t pages_total(size_t group) const { return storage_.pages(static_cast<int32_t>(group)); }
 
  private:
   int32_t take(size_t group);
-  void drop(size_t group, int32_t page);
+  bool shares_tail(const Sequence& s, int64_t n, size_t group) const;
+  int64_t new_pages(const Sequence& s, int64_t n, size_t group) const;
   int64_t behind_window(const Sequence& s, size_t group) const;
 
   std::vector<graph::KvGroup> groups_;

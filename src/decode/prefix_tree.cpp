@@ -1,0 +1,189 @@
+#include "decode/prefix_tree.h"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include "base/error.h"
+
+namespace hearth::decode {
+
+using graph::kPagePositions;
+
+namespace {
+
+int64_t pages_of(int64_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
+
+}  // namespace
+
+PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes)
+    : cache_(cache), page_bytes_(page_bytes.begin(), page_bytes.end()) {}
+
+PrefixTree::~PrefixTree() { shrink(0); }
+
+void PrefixTree::refer(size_t group, int32_t page) {
+  cache_.hold(group, page);
+  bytes_ += page_bytes_[group];
+}
+
+void PrefixTree::release(size_t group, int32_t page) {
+  cache_.drop(group, page);
+  bytes_ -= page_bytes_[group];
+}
+
+PrefixTree::Path PrefixTree::walk(std::string_view space, std::span<const int32_t> ids, int64_t most) const {
+  Path path;
+  const auto root = roots_.find(space);
+  if (root == roots_.end()) return path;
+  const int64_t limit = std::min(most, static_cast<int64_t>(ids.size()));
+  const Node* node = &root->second;
+  while (path.length == node->end() && path.length < limit) {
+    const auto next = node->children.find(ids[static_cast<size_t>(path.length)]);
+    if (next == node->children.end()) break;
+    node = next->second.get();
+    const auto rest = ids.subspan(static_cast<size_t>(path.length), static_cast<size_t>(limit - path.length));
+    const auto differ = std::mismatch(node->ids.begin(), node->ids.end(), rest.begin(), rest.end());
+    path.length += differ.first - node->ids.begin();
+    path.nodes.push_back(next->second.get());
+  }
+  return path;
+}
+
+// As a sequence, without references of its own.
+Sequence PrefixTree::pages_along(const Path& path, std::span<const int32_t> ids) const {
+  Sequence s = cache_.make();
+  s.ids.assign(ids.begin(), ids.begin() + path.length);
+  for (size_t g = 0; g < s.pages.size(); ++g) {
+    std::vector<int32_t>& pages = s.pages[g];
+    pages.assign(static_cast<size_t>(pages_of(path.length)), -1);
+    for (const Node* node : path.nodes) {
+      const auto first = static_cast<size_t>(node->begin / kPagePositions);
+      for (size_t i = first; i < pages.size() && i - first < node->pages[g].size(); ++i)
+        pages[i] = node->pages[g][i - first];
+    }
+  }
+  return s;
+}
+
+Sequence PrefixTree::match(std::string_view space, std::span<const int32_t> ids, int64_t most) {
+  const Path path = walk(space, ids, most);
+  const Sequence found = pages_along(path, ids);
+  if (cache_.reusable_length(found, path.length) != path.length) return cache_.make();
+  for (Node* node : path.nodes) node->used = ++clock_;
+  return cache_.fork(found);
+}
+
+int64_t PrefixTree::match_length(std::string_view space, std::span<const int32_t> ids, int64_t most) const {
+  const Path path = walk(space, ids, most);
+  return cache_.reusable_length(pages_along(path, ids), path.length);
+}
+
+// Pages that the node lacks and s still has.
+void PrefixTree::mend(Node& node, const Sequence& s) {
+  const auto first = static_cast<size_t>(node.begin / kPagePositions);
+  for (size_t g = 0; g < node.pages.size(); ++g)
+    for (size_t i = 0; i < node.pages[g].size(); ++i)
+      if (int32_t& mine = node.pages[g][i]; mine < 0 && s.pages[g][first + i] >= 0) {
+        mine = s.pages[g][first + i];
+        refer(g, mine);
+      }
+}
+
+// The node keeps its first positions; the others become its only child.
+void PrefixTree::split(Node& node, int64_t at) {
+  auto lower = std::make_unique<Node>();
+  lower->parent = &node;
+  lower->begin = at;
+  lower->used = node.used;
+  lower->ids.assign(node.ids.begin() + (at - node.begin), node.ids.end());
+  lower->children = std::move(node.children);
+  for (auto& [id, child] : lower->children) child->parent = lower.get();
+  node.ids.resize(static_cast<size_t>(at - node.begin));
+  const int64_t first = node.begin / kPagePositions;
+  for (std::vector<int32_t>& pages : node.pages) {
+    const size_t g = static_cast<size_t>(&pages - node.pages.data());
+    lower->pages.emplace_back(pages.begin() + (at / kPagePositions - first), pages.end());
+    pages.resize(static_cast<size_t>(pages_of(at) - first));
+    if (at % kPagePositions != 0 && pages.back() >= 0) refer(g, pages.back());  // both reach into it
+  }
+  node.children.clear();
+  const int32_t key = lower->ids.front();
+  node.children.emplace(key, std::move(lower));
+  ++entries_;
+}
+
+void PrefixTree::insert(std::string_view space, const Sequence& s) {
+  if (s.length() == 0) return;
+  auto root = roots_.find(space);
+  if (root == roots_.end()) root = roots_.try_emplace(std::string(space)).first;
+  const Path path = walk(space, s.ids, s.length());
+  Node* node = path.nodes.empty() ? &root->second : path.nodes.back();
+  if (path.length < node->end()) split(*node, path.length);
+  for (Node* each : path.nodes) {
+    mend(*each, s);
+    each->used = ++clock_;
+  }
+  if (path.length == s.length()) return;
+  auto leaf = std::make_unique<Node>();
+  leaf->parent = node;
+  leaf->begin = path.length;
+  leaf->ids.assign(s.ids.begin() + path.length, s.ids.end());
+  leaf->used = ++clock_;
+  for (size_t g = 0; g < page_bytes_.size(); ++g) {
+    leaf->pages.emplace_back(s.pages[g].begin() + path.length / kPagePositions,
+                             s.pages[g].begin() + pages_of(s.length()));
+    for (const int32_t page : leaf->pages[g])
+      if (page >= 0) refer(g, page);
+  }
+  const int32_t key = leaf->ids.front();
+  node->children.emplace(key, std::move(leaf));
+  ++entries_;
+}
+
+PrefixTree::Node* PrefixTree::remove(Node* leaf) {
+  for (size_t g = 0; g < leaf->pages.size(); ++g)
+    for (const int32_t page : leaf->pages[g])
+      if (page >= 0) release(g, page);
+  Node* parent = leaf->parent;
+  parent->children.erase(leaf->ids.front());
+  --entries_;
+  return parent->parent && parent->children.empty() ? parent : nullptr;
+}
+
+template <class Worth, class Enough>
+bool PrefixTree::drop_leaves(const Worth& worth, const Enough& enough) {
+  if (enough()) return true;
+  const auto later = [](const Node* a, const Node* b) { return a->used > b->used; };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(later)> leaves(later);
+  std::vector<Node*> stack;
+  for (auto& [space, root] : roots_) stack.push_back(&root);
+  while (!stack.empty()) {
+    Node* node = stack.back();
+    stack.pop_back();
+    if (node->children.empty() && node->parent) leaves.push(node);
+    for (auto& [id, child] : node->children) stack.push_back(child.get());
+  }
+  while (!leaves.empty() && !enough()) {
+    Node* leaf = leaves.top();
+    leaves.pop();
+    if (!worth(*leaf)) continue;
+    if (Node* parent = remove(leaf)) leaves.push(parent);
+  }
+  return enough();
+}
+
+bool PrefixTree::make_room(size_t group, int64_t pages) {
+  // What somebody else refers to as well is not freed by giving it up, nor is what lies in front of it.
+  const auto frees = [&](const Node& leaf) {
+    return std::ranges::any_of(leaf.pages[group],
+                               [&](int32_t page) { return page >= 0 && cache_.references(group, page) == 1; });
+  };
+  return drop_leaves(frees, [&] { return cache_.pages_free(group) >= pages; });
+}
+
+void PrefixTree::shrink(int64_t bytes) {
+  drop_leaves([](const Node&) { return true; }, [&] { return bytes_ <= bytes; });
+  std::erase_if(roots_, [](const auto& root) { return root.second.children.empty(); });
+}
+
+}  // namespace hearth::decode

@@ -1,0 +1,77 @@
+// What earlier requests left in the KV cache, found by ids: a radix tree a space (spec server 34, 35). Ids are compared
+// one by one, never by a hash.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/kv_cache.h"
+
+namespace hearth::decode {
+
+// Engine thread only. A node holds a run of ids and, by group, references to the pages that its positions lie in. The
+// page where a node begins inside of one is the node's own, with its parent's positions copied in front: so a path's
+// pages are, page by page, those of its deepest node that reaches into it.
+class PrefixTree {
+ public:
+  // page_bytes: by group. Both must outlive the tree.
+  PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes);
+  ~PrefixTree();
+  PrefixTree(const PrefixTree&) = delete;
+  PrefixTree& operator=(const PrefixTree&) = delete;
+
+  // The longest prefix of ids in that space, of at most `most` positions, from which evaluation can go on; it shares
+  // the pages. Empty where there is none: with windows also when pages that the next position sees were given back.
+  Sequence match(std::string_view space, std::span<const int32_t> ids, int64_t most);
+  // The length of that prefix; touches nothing.
+  int64_t match_length(std::string_view space, std::span<const int32_t> ids, int64_t most) const;
+
+  // Keeps what s has cached; s stays the caller's. Pages that the tree gave up or never had are taken from s.
+  void insert(std::string_view space, const Sequence& s);
+
+  // Gives up leaves that free a page of the group, those used longest ago first, until it has `pages` free ones. False:
+  // none is left.
+  bool make_room(size_t group, int64_t pages);
+  // The same until the tree refers to no more bytes.
+  void shrink(int64_t bytes);
+
+  int64_t bytes() const { return bytes_; }      // of the pages referred to; one that two nodes share counts twice
+  int64_t entries() const { return entries_; }  // nodes
+
+ private:
+  struct Node {
+    Node* parent = nullptr;
+    int64_t begin = 0;                                  // position of ids[0]
+    std::vector<int32_t> ids;                           // empty at a root alone
+    std::vector<std::vector<int32_t>> pages;            // [groups][pages that begin .. end lie in]; -1: given back
+    std::map<int32_t, std::unique_ptr<Node>> children;  // by their first id
+    uint64_t used = 0;
+    int64_t end() const { return begin + static_cast<int64_t>(ids.size()); }
+  };
+  struct Path {
+    std::vector<Node*> nodes;  // without the root
+    int64_t length = 0;        // of the match; may end inside the last node
+  };
+
+  Path walk(std::string_view space, std::span<const int32_t> ids, int64_t most) const;
+  Sequence pages_along(const Path& path, std::span<const int32_t> ids) const;
+  void split(Node& node, int64_t at);
+  void mend(Node& node, const Sequence& s);
+  void refer(size_t group, int32_t page);
+  void release(size_t group, int32_t page);
+  Node* remove(Node* leaf);  // returns the parent if that is a leaf now
+  template <class Worth, class Enough>
+  bool drop_leaves(const Worth& worth, const Enough& enough);
+
+  KvCache& cache_;
+  std::vector<int64_t> page_bytes_;
+  std::map<std::string, Node, std::less<>> roots_;
+  uint64_t clock_ = 0;
+  int64_t bytes_ = 0, entries_ = 0;
+};
+
+}  // namespace hearth::decode
