@@ -61,9 +61,12 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   decode_ = executor_->prepare(program, decode);
   times_.plans = watch.lap_ms();
 
+  groups_ = program.kv_groups;
   std::vector<int64_t> pages;
-  for (const graph::KvGroup& group : program.kv_groups)
-    pages.push_back(options_.sequences_max * pages_needed(group, context_, options_.prefill_chunk));
+  for (const graph::KvGroup& group : program.kv_groups) {
+    pages.push_back(pool_pages(group, context_, options_));
+    page_bytes_.push_back(graph::kv_page_bytes(group));
+  }
   kv_ = executor_->make_kv(program, pages);
   cache_ = std::make_unique<KvCache>(program.kv_groups, *kv_, options_.sequences_max);
   logits_.resize(static_cast<size_t>(options_.gathered_max * spec().V));

@@ -21,6 +21,7 @@ struct EngineOptions {
   std::optional<DType> activation;    // none: the checkpoint's type in parity mode, f32 otherwise
   int64_t context = 0;                // positions of the longest sequence; 0: as trained, less if memory is short
   int64_t sequences_max = 1;          // rows that decode together
+  int64_t pool_positions = 0;         // that all sequences hold together; 0: each its whole context
   int64_t prefill_chunk = 256;        // rows of a prefill step
   int64_t gathered_max = 1;           // logit rows of a step
   int64_t memory_budget = 0;          // bytes; 0: 0.75 of RAM or of the cgroup limit
@@ -75,6 +76,11 @@ class Engine {
   const EngineOptions& options() const { return options_; }
   int64_t context() const { return context_; }  // positions that fit
   int64_t kv_bytes() const { return kv_->bytes(); }
+  std::span<const int64_t> page_bytes() const { return page_bytes_; }  // by KV group
+  // Pages of a group that so many positions of one sequence take at most.
+  int64_t pages_for(size_t group, int64_t positions) const {
+    return pages_needed(groups_[group], positions, options_.prefill_chunk);
+  }
   const MemoryNeed& need() const { return need_; }  // as predicted before the load
   const EngineTimes& times() const { return times_; }
 
@@ -100,6 +106,8 @@ class Engine {
   std::unique_ptr<graph::Plan> prefill_, decode_;
   std::unique_ptr<graph::KvStorage> kv_;
   std::unique_ptr<KvCache> cache_;
+  std::vector<graph::KvGroup> groups_;
+  std::vector<int64_t> page_bytes_;
   std::vector<float> logits_;
   // Views of a step, sized once.
   std::vector<int32_t> ids_, positions_, row_begin_, kv_len_, out_rows_;

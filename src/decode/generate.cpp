@@ -21,18 +21,6 @@ int64_t common_prefix(std::span<const int32_t> a, std::span<const int32_t> b) {
   return static_cast<int64_t>(i);
 }
 
-// Logits that are no numbers are the fault of the model's file.
-Sampled draw(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
-             uint64_t step) {
-  try {
-    return sampler.sample(logits, history, step);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::corrupt_file) throw;
-    fail(ErrorKind::corrupt_file, "{}: {}; hearth doctor --deep shows the weights that are to blame",
-         engine.spec().file, error.what());
-  }
-}
-
 bool contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
@@ -53,6 +41,17 @@ double GenerateStats::prefill_tps() const {
 }
 double GenerateStats::decode_tps() const {
   return decode_ms > 0 && generated_tokens > 1 ? 1000 * static_cast<double>(generated_tokens - 1) / decode_ms : 0;
+}
+
+Sampled draw_token(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
+                   uint64_t step) {
+  try {
+    return sampler.sample(logits, history, step);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::corrupt_file) throw;
+    fail(ErrorKind::corrupt_file, "{}: {}; hearth doctor --deep shows the weights that are to blame",
+         engine.spec().file, error.what());
+  }
 }
 
 Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> prompt, const GenerateOptions& options,
@@ -104,7 +103,7 @@ Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> 
       result.finish = FinishReason::cancelled;
       break;
     }
-    const Sampled token = draw(sampler, engine, logits, history, static_cast<uint64_t>(i));
+    const Sampled token = draw_token(sampler, engine, logits, history, static_cast<uint64_t>(i));
     if (contains(options.end_ids, token.id)) {
       result.finish = FinishReason::stop;
       break;

@@ -25,6 +25,7 @@ struct GenerateOptions {
 
 struct GenerateStats {
   int64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;
+  double queue_ms = 0;  // before anything was done for it; a scheduler's requests alone
   double prefill_ms = 0, decode_ms = 0, ttft_ms = 0;
   double prefill_tps() const;  // evaluated prompt tokens a second
   double decode_tps() const;   // tokens after the first a second of decoding
@@ -37,6 +38,10 @@ struct Generated {
   GenerateStats stats;
   int64_t max_tokens = 0;  // after lowering to the room left in the context
 };
+
+// sampler.sample(), and where logits are no numbers the model's file is named: it is to blame.
+Sampled draw_token(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
+                   uint64_t step);
 
 // Evaluates `prompt` behind the longest prefix that `sequence` has cached (the last prompt token is always evaluated),
 // then draws tokens. on_token(id) is called as each is known; false stops (finish = stop). On return the sequence holds

@@ -104,10 +104,16 @@ MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executo
     if (group.window == 0) fixed_.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
 }
 
+int64_t pool_pages(const graph::KvGroup& group, int64_t context, const EngineOptions& options) {
+  const int64_t one = pages_needed(group, context, options.prefill_chunk), all = options.sequences_max * one;
+  if (options.pool_positions == 0 || group.window > 0) return all;
+  return std::clamp((options.pool_positions + graph::kPagePositions - 1) / graph::kPagePositions, one, all);
+}
+
 int64_t MemoryPlan::kv_bytes(int64_t context) const {
   int64_t sum = 0;
   for (const graph::KvGroup& group : program_.kv_groups)
-    sum += options_.sequences_max * pages_needed(group, context, options_.prefill_chunk) * graph::kv_page_bytes(group);
+    sum += pool_pages(group, context, options_) * graph::kv_page_bytes(group);
   return sum;
 }
 

@@ -36,6 +36,9 @@ class MemoryPlan {
   MemoryNeed fixed_;  // without arena and KV
 };
 
+// Pages of a group's pool: at least one whole context, at most as many as sequences_max of them need.
+int64_t pool_pages(const graph::KvGroup& group, int64_t context, const EngineOptions& options);
+
 // How each of Program::weights is laid out: by the ops that read it.
 std::vector<graph::LayoutHint> layout_hints(const graph::Program& program);
 

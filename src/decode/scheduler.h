@@ -1,0 +1,106 @@
+// Answers to many requests at once: continuous batching over one engine (spec server 30-35, 44-46).
+//
+// A step evaluates one id of every row that decodes and, in the room left of a chunk, prompts of rows that have some
+// left, oldest first: rows join and leave between steps, and no row waits for more than one chunk of others. What a row
+// draws depends on its own ids and options alone; so it is the same alone, in any company, with or without a cached
+// prefix, and after it was parked.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "decode/engine.h"
+#include "decode/generate.h"
+#include "decode/prefix_tree.h"
+#include "decode/wait_queue.h"
+
+namespace hearth::decode {
+
+struct SchedulerOptions {
+  int64_t waiting_max = 256;             // requests that may wait; more are refused
+  int64_t prefix_bytes = 2'000'000'000;  // of the KV pool, kept for later requests; 0: nothing is kept
+  int64_t tokens_reserved = 1024;        // of an answer, counted at admission; longer ones grow into what is free
+};
+
+struct Request {
+  std::vector<int32_t> prompt;
+  SamplerOptions sampler;
+  int64_t max_tokens = 256;          // lowered to the room left in the context
+  std::vector<int32_t> end_ids;      // an answer ends before one; it is not reported
+  std::vector<int32_t> newline_ids;  // exempt from xtc, as end ids are
+  std::string owner;                 // owners take turns
+  std::string space;  // requests of one space share prefixes: adapter, images and credential are its name
+};
+
+// Called on the engine thread, from step() or the scheduler's destructor; each request ends with one call of done or
+// failed. None may throw or call the scheduler. Each may be empty.
+struct Events {
+  std::function<void(int64_t prompt, int64_t cached)> admitted;
+  std::function<bool(int32_t id, float logprob)> token;  // false: that was enough (finish = stop)
+  std::function<void(FinishReason reason, const GenerateStats& stats)> done;
+  std::function<void(const Error& error)> failed;
+};
+
+using RequestId = uint64_t;
+
+// Engine thread only.
+class Scheduler {
+ public:
+  // The engine must outlive the scheduler and be stepped by nobody else. It offers sequences_max rows; gathered_max
+  // must not be less. Throws Error{invalid_argument} otherwise.
+  Scheduler(Engine& engine, SchedulerOptions options = {});
+  ~Scheduler();  // requests that have not ended are cancelled
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // Throws, and does nothing: Error{invalid_argument} for an empty prompt, an id outside the vocabulary, sampler
+  // options out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers; Error{busy} when
+  // waiting_max requests wait.
+  RequestId submit(Request request, Events events);
+
+  // Ends it before the next step (finish = cancelled), waiting or not; an unknown or finished one is nothing.
+  void cancel(RequestId id);
+
+  // One step. False: there was nothing to do. Never throws: what goes wrong ends the rows that it touches.
+  bool step();
+
+  // Rows of the batch, requests that wait, rows that were parked for want of pages since the start.
+  struct Counts {
+    int64_t active = 0, waiting = 0, parked = 0, submitted = 0, cancelled = 0;
+  };
+  Counts counts() const;
+  const PrefixTree& prefixes() const { return prefixes_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Row;
+  using RowPtr = std::unique_ptr<Row>;
+
+  void take_cancellations();
+  void admit();
+  bool fits(const Row& row) const;
+  void start(RowPtr row);
+  bool reserve(Row& row, int64_t n);
+  void park(Row& row);
+  std::vector<Row*> compose();
+  void draw(Row& row, std::span<float> logits);
+  void keep_prompt(Row& row);
+  void finish(Row& row, FinishReason reason);
+  void fail(Row& row, const Error& error);
+  void sweep();
+
+  Engine& engine_;
+  SchedulerOptions options_;
+  PrefixTree prefixes_;
+  WaitQueue<RowPtr> waiting_;
+  std::vector<RowPtr> active_;  // in order of admission
+  std::vector<RequestId> cancelled_;
+  RequestId next_id_ = 1;
+  Counts counts_;
+};
+
+}  // namespace hearth::decode
