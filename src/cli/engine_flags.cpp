@@ -110,6 +110,7 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
 
   decode::EngineOptions options = engine_options(context, overrides);
   options.gathered_max = request.gathered_max;
+  options.sequences_max = request.sequences_max;
   if (options.context == 0 && request.context_wanted > 0)
     options.context = std::min(request.context_wanted, model->spec().context);
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);

@@ -102,6 +102,7 @@ struct LoadedModel {
 struct LoadRequest {
   std::string_view positional = "MODEL";
   int64_t gathered_max = 1;
+  int64_t sequences_max = 1;
   bool needs_text = true;
   int64_t context_wanted = 0;  // asked for when --context is absent, as far as the model was trained; 0: all that fits
   // Sees the model's name and text before any weight is read: what it throws costs no load. Needs needs_text.

@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "probe/cpu_probe.h"
+#include "probe/streams.h"
 
 namespace hearth::cli {
 namespace {
@@ -42,6 +43,12 @@ constexpr std::array kOwnFlags = {
          .help = "positions in the cache before the answer",
          .min = 1,
          .max = 1 << 24},
+    Flag{.name = "parallel",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "N requests at once, each with a prompt of its own, instead of one after the other",
+         .min = 1,
+         .max = 1024},
 };
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
@@ -56,7 +63,50 @@ json::Object series_json(const probe::BenchSeries& s) {
   return o;
 }
 
+int run_streams(Context& context, int64_t streams) {
+  const Args& args = context.args();
+  const probe::StreamsOptions options{.streams = streams,
+                                      .prompt_tokens = std::max<int64_t>(1, *args.integer("prompt")),
+                                      .tokens = std::max<int64_t>(1, *args.integer("tokens")),
+                                      .runs = *args.integer("runs")};
+  const LoadedModel loaded = load_model(context, {.gathered_max = streams,
+                                                  .sequences_max = streams,
+                                                  .needs_text = false,
+                                                  .context_wanted = options.prompt_tokens + options.tokens});
+  Progress progress(context, "bench", Progress::Unit::count);
+  const probe::StreamsResult r =
+      probe::streams(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
+  if (context.json()) {
+    json::Object d;
+    d["model"] = loaded.found.name;
+    d["executor"] = loaded.engine->executor().info().name;
+    d["numerics"] = name_of(loaded.engine->options().numerics);
+    d["threads"] = thread_count(context);
+    d["parallel"] = streams;
+    d["prompt_tokens"] = options.prompt_tokens;
+    d["tokens"] = options.tokens;
+    d["tps"] = series_json(r.tps);
+    d["first_ms"] = series_json(r.first_ms);
+    d["first_ms_worst"] = series_json(r.first_ms_worst);
+    d["between_ms"] = series_json(r.between_ms);
+    d["between_ms_p99"] = series_json(r.between_ms_p99);
+    d["load_ms"] = loaded.times.total;
+    d["peak_rss_bytes"] = peak_rss_bytes();
+    context.print_json(std::move(d));
+    return 0;
+  }
+  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
+                name_of(loaded.engine->options().numerics));
+  context.print("  {} streams, {} + {} tokens each  {:9.1f} tok/s of answers\n", streams, options.prompt_tokens,
+                options.tokens, r.tps.median);
+  context.print("  first token {:.0f} ms (last stream {:.0f}), between tokens {:.1f} ms (p99 {:.1f})\n",
+                r.first_ms.median, r.first_ms_worst.median, r.between_ms.median, r.between_ms_p99.median);
+  context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
+  return 0;
+}
+
 int run(Context& context) {
+  if (const auto streams = context.args().integer("parallel")) return run_streams(context, *streams);
   const Args& args = context.args();
   const probe::BenchOptions options{.prompt_tokens = *args.integer("prompt"),
                                     .tokens = *args.integer("tokens"),
