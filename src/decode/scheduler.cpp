@@ -166,10 +166,11 @@ void Scheduler::park(Row& row) {
   ++counts_.parked;
 }
 
-// Rows of the next step, with room reserved: those that decode first, then prompts in order of admission.
-std::vector<Scheduler::Row*> Scheduler::compose() {
+// The next step, with room reserved: rows that decode first, then prompts in order of admission.
+void Scheduler::compose() {
   const int64_t rows_max = std::max(engine_.options().prefill_chunk, engine_.options().sequences_max);
-  std::vector<Row*> rows;
+  rows_.clear();
+  inputs_.clear();
   int64_t left = rows_max;
   for (const bool decodes : {true, false})
     for (const RowPtr& row : active_) {
@@ -177,41 +178,40 @@ std::vector<Scheduler::Row*> Scheduler::compose() {
       row->taken = std::min(row->pending(), left);
       if (!reserve(*row, row->taken)) continue;
       left -= row->taken;
-      rows.push_back(row.get());
+      rows_.push_back(row.get());
     }
-  std::erase_if(rows, [](const Row* row) { return !row->runs(); });  // parked for another one
-  return rows;
+  std::erase_if(rows_, [](const Row* row) { return !row->runs(); });  // parked for another one
+  HEARTH_CHECK(!rows_.empty(), "{} rows, and the oldest one finds no page", active_.size());
+  for (Row* row : rows_) {
+    const std::span<const int32_t> history = row->history;
+    inputs_.push_back({&row->sequence,
+                       history.subspan(static_cast<size_t>(row->sequence.length()), static_cast<size_t>(row->taken)),
+                       row->taken == row->pending() ? 1 : 0});
+  }
 }
 
 bool Scheduler::step() {
   take_cancellations();
   admit();
   if (active_.empty()) return false;
-  const std::vector<Row*> rows = compose();
+  compose();
   sweep();
-  std::vector<StepInput> inputs;
-  for (Row* row : rows) {
-    const std::span<const int32_t> history = row->history;
-    inputs.push_back({&row->sequence,
-                      history.subspan(static_cast<size_t>(row->sequence.length()), static_cast<size_t>(row->taken)),
-                      row->taken == row->pending() ? 1 : 0});
-  }
   std::span<float> logits;
   try {
-    logits = engine_.step(inputs);
+    logits = engine_.step(inputs_);
   } catch (const Error& error) {
-    for (Row* row : rows) fail(*row, error);
+    for (Row* row : rows_) fail(*row, error);
     sweep();
     return true;
   } catch (const std::bad_alloc&) {
-    for (Row* row : rows) fail(*row, Error(ErrorKind::out_of_memory, "the step could not get the memory it needs"));
+    for (Row* row : rows_) fail(*row, Error(ErrorKind::out_of_memory, "the step could not get the memory it needs"));
     sweep();
     return true;
   }
   const auto V = static_cast<size_t>(engine_.spec().V);
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (inputs[i].outputs == 0) continue;
-    draw(*rows[i], logits.first(V));
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (inputs_[i].outputs == 0) continue;
+    draw(*rows_[i], logits.first(V));
     logits = logits.subspan(V);
   }
   sweep();

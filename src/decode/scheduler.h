@@ -86,7 +86,7 @@ class Scheduler {
   void start(RowPtr row);
   bool reserve(Row& row, int64_t n);
   void park(Row& row);
-  std::vector<Row*> compose();
+  void compose();
   void draw(Row& row, std::span<float> logits);
   void keep_prompt(Row& row);
   void finish(Row& row, FinishReason reason);
@@ -99,6 +99,8 @@ class Scheduler {
   WaitQueue<RowPtr> waiting_;
   std::vector<RowPtr> active_;  // in order of admission
   std::vector<RequestId> cancelled_;
+  std::vector<Row*> rows_;         // of the step at hand,
+  std::vector<StepInput> inputs_;  // and what it evaluates of each
   RequestId next_id_ = 1;
   Counts counts_;
 };
