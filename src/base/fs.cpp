@@ -61,7 +61,7 @@ class RealFile : public File {
 class RealFs : public Fs {
  public:
   std::string read_file(const Path& path, size_t bytes_max) override {
-    const Descriptor file(path, O_RDONLY);
+    const Descriptor file(path, O_RDONLY | O_NONBLOCK);  // a FIFO would wait for a writer
     struct stat info{};
     if (::fstat(file.get(), &info) != 0) failed(path, "stat", errno);
     if (!S_ISREG(info.st_mode)) fail(ErrorKind::io, "{}: not a regular file", path.string());

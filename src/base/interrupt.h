@@ -1,18 +1,21 @@
 // Ctrl-C: the first one asks for a stop, a second one before the first was answered ends the process.
 #pragma once
 #include <atomic>
+#include <cstdint>
 
 namespace hearth {
 
 // While one lives, SIGINT sets a flag instead of ending the process; the handler that was there before returns with the
-// destructor. At most one at a time. Blocking calls return EINTR (no SA_RESTART), so a prompt notices at once.
+// destructor; one that was ignored stays ignored. At most one at a time. Blocking calls return EINTR (no SA_RESTART),
+// so a prompt notices at once.
 //
 //   Interrupt interrupt;
 //   while (!interrupt.requested() && step()) {}
 //   if (interrupt.requested()) { keep_state(); interrupt.reset(); }
 class Interrupt {
  public:
-  Interrupt();
+  enum class Also : uint8_t { nothing, termination };  // SIGTERM and SIGHUP too: where a temporary is to be taken away
+  explicit Interrupt(Also also = Also::nothing);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

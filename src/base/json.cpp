@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace hearth::json {
 
@@ -190,9 +191,17 @@ class Building : public Visitor {
   std::vector<Open> stack_;
 };
 
+// Bytes that are no UTF-8 become U+FFFD each: what is written is JSON, whatever a file's names hold.
 void dump_string(std::string& out, std::string_view s) {
   out += '"';
-  for (const char c : s) switch (c) {
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (static_cast<unsigned char>(s[i]) >= 0x80) {
+      const size_t n = utf8_prefix(s.substr(i));
+      out += n > 0 ? s.substr(i, n) : "\xef\xbf\xbd";
+      i += n > 0 ? n - 1 : 0;
+      continue;
+    }
+    switch (const char c = s[i]) {
       case '"': out += "\\\""; break;
       case '\\': out += "\\\\"; break;
       case '\n': out += "\\n"; break;
@@ -204,6 +213,7 @@ void dump_string(std::string& out, std::string_view s) {
         if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", c);
         else out += c;
     }
+  }
   out += '"';
 }
 

@@ -72,7 +72,7 @@ void MappedFile::report_losses() {
 }
 
 MappedFile MappedFile::open(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO would wait for a writer
   if (fd < 0)
     fail(errno == ENOENT || errno == ENOTDIR ? ErrorKind::not_found : ErrorKind::io, "{}: {}", path.string(),
          std::strerror(errno));

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mmap.h"
+#include "base/printable.h"
 #include "cli/context.h"
 #include "cli/help.h"
 #include "hub/nearest.h"
@@ -86,10 +87,10 @@ std::string next_step(const Error& error, const Command* command) {
 int report(const Error& error, const Command* command) {
   std::fflush(stdout);
   if (error.kind() == ErrorKind::cancelled) {
-    std::fprintf(stderr, "hearth: %s\n", error.what());
+    std::fprintf(stderr, "hearth: %s\n", printable_line(error.what()).c_str());
     return exit_code(error.kind());
   }
-  std::string text = fmt::format("hearth: {}\n", error.what());
+  std::string text = fmt::format("hearth: {}\n", printable_line(error.what()));
   const std::string step = next_step(error, command);
   if (!step.empty()) text += fmt::format("  {}\n", step);
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -121,7 +122,7 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
   const RawArgs raw = parse_words(*command, verb.words);
   if (raw.help) return show_help(help_of(*command));
   const hub::Env env = hub::process_env();
-  const Settings settings = command->settings ? load_settings(std::filesystem::current_path(), env) : Settings{};
+  const Settings settings = command->settings ? load_settings(working_folder(), env) : Settings{};
   Context context(*command, resolve(*command, raw, env, settings), env);
   log::Options logging;
   logging.level = context.quiet() ? log::Level::error : context.verbose() ? log::Level::debug : log::Level::warn;

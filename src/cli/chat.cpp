@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/error.h"
 #include "base/fs.h"
@@ -99,14 +100,17 @@ Chat::Chat(ChatBackend& backend, LineSource& lines, Interrupt& interrupt, ChatOu
     : backend_(backend), lines_(lines), interrupt_(interrupt), output_(std::move(output)), env_(std::move(env)) {}
 
 bool Chat::run() {
+  bool interrupted = false;
   for (;;) {
     interrupt_.reset();
     const InputLine line = lines_.read("> ");
     if (line.kind == InputLine::Kind::end) return !failed_;
     if (line.kind == InputLine::Kind::interrupted) {
-      output_.note("Ctrl-D or /bye ends the chat");
+      if (std::exchange(interrupted, true)) return !failed_;  // a second time in a row
+      output_.note("Ctrl-C again, Ctrl-D or /bye ends it");
       continue;
     }
+    interrupted = false;
     const std::string entry = trimmed(line.text);
     if (entry.empty()) continue;
     if (entry.starts_with('/')) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace hearth::cli {
 
@@ -42,17 +43,27 @@ void Context::print_json(json::Object document) const {
   write_out(json::dump(document, {.indent = out_is_terminal_ ? 2 : 0}) + "\n");
 }
 
-void Context::write_out(std::string_view text) const { std::fwrite(text.data(), 1, text.size(), stdout); }
+// The first failure's reason is kept: later calls on a stream that has failed may set none.
+void Context::write_out(std::string_view text) const {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() && out_error_ == 0) out_error_ = errno;
+}
+
+bool Context::try_flush() const {
+  errno = 0;
+  if (std::fflush(stdout) == 0) return !std::ferror(stdout);
+  if (out_error_ == 0) out_error_ = errno;
+  return false;
+}
 
 void Context::flush_out() const {
-  errno = 0;
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    fail(ErrorKind::io, "cannot write to standard output: {}", std::strerror(errno != 0 ? errno : EIO));
+  if (!try_flush())
+    fail(ErrorKind::io, "cannot write to standard output: {}", std::strerror(out_error_ != 0 ? out_error_ : EIO));
 }
 
 void Context::write_err(const std::string& line) const {
-  std::fflush(stdout);  // keeps the order where both go to one terminal; failures show at the end
-  const std::string text = "hearth: " + line + "\n";
+  try_flush();  // keeps the order where both go to one terminal; failures show at the end
+  const std::string text = "hearth: " + printable_line(line) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

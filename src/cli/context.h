@@ -66,11 +66,13 @@ class Context {
 
  private:
   void write_err(const std::string& line) const;
+  bool try_flush() const;
   std::string styled(std::string_view code, std::string_view text) const;
 
   const Command& command_;
   Args args_;
   hub::Env env_;
+  mutable int out_error_ = 0;  // errno of the first write to stdout that failed
   bool json_, quiet_, verbose_, out_is_terminal_, err_is_terminal_, color_;
 };
 

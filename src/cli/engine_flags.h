@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/error.h"
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/open_model.h"
@@ -127,6 +128,16 @@ std::optional<graph::KvFormat> kv_format(std::string_view word);
 
 // Finds, opens and loads the positional MODEL; the tokenizer is read beside the weights. Progress on stderr.
 LoadedModel load_model(const Context& context, const LoadRequest& request = {}, const LoadOverrides& overrides = {});
+
+// Throws Error{out_of_memory}, naming the flags, when they ask for more positions than the context holds: before any
+// of them is evaluated.
+template <class... Values>
+void require_positions(const LoadedModel& loaded, int64_t positions, fmt::format_string<Values...> flags,
+                       Values&&... values) {
+  if (positions > loaded.engine->context())
+    fail(ErrorKind::out_of_memory, "{} need {} positions, the context of {} holds {}",
+         fmt::format(flags, std::forward<Values>(values)...), positions, loaded.found.name, loaded.engine->context());
+}
 
 // Where repacked weights are kept, and the file of this model there; nullopt when none is to be kept, or when a file of
 // the model is gone.

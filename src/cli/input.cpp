@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace hearth::cli {
 
@@ -19,6 +20,14 @@ std::string read_stdin(size_t bytes_max) {
     if (n == 0) return text;
     text.append(bytes, static_cast<size_t>(n));
     if (text.size() > bytes_max) fail(ErrorKind::invalid_argument, "standard input has more than {} bytes", bytes_max);
+  }
+}
+
+void require_utf8(std::string_view text, std::string_view what) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t n = utf8_prefix(text.substr(at));
+    if (n == 0) fail(ErrorKind::invalid_argument, "{} is not UTF-8 at byte {}", what, at);
+    at += n;
   }
 }
 

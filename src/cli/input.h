@@ -14,6 +14,9 @@ std::string read_stdin(size_t bytes_max = size_t{1} << 30);
 // `text`, or standard input where it is "-".
 std::string text_or_stdin(const std::string& text);
 
+// Throws Error{invalid_argument} naming `what` and the first byte that is no UTF-8.
+void require_utf8(std::string_view text, std::string_view what);
+
 // Throws Error{invalid_argument}: an answer to nothing is asked for.
 [[noreturn]] void refuse_empty_prompt();
 

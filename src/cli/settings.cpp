@@ -29,9 +29,14 @@ std::string typed(const json::Value& value) {
 
 }  // namespace
 
-Settings load_settings(const fs::path& working_folder, const hub::Env& env) {
+fs::path working_folder() {
+  std::error_code gone;
+  return fs::current_path(gone);
+}
+
+Settings load_settings(const fs::path& folder, const hub::Env& env) {
   const fs::path user = hub::config_folder(env) / "config.toml";
-  return {load(working_folder / "hearth.toml", "hearth.toml"), load(user, user.string())};
+  return {load(folder / "hearth.toml", "hearth.toml"), load(user, user.string())};
 }
 
 std::optional<FoundSetting> find_setting(const SettingsFile& file, const Command& command, const Flag& flag) {

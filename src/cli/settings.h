@@ -22,8 +22,11 @@ struct Settings {
   SettingsFile project, user;  // no entries where the file does not exist
 };
 
+// The working folder; empty where it was deleted: there is no hearth.toml in it then.
+std::filesystem::path working_folder();
+
 // Throws Error{invalid_argument} naming file and line for a malformed file, Error{io} for one that cannot be read.
-Settings load_settings(const std::filesystem::path& working_folder, const hub::Env& env);
+Settings load_settings(const std::filesystem::path& folder, const hub::Env& env);
 
 struct FoundSetting {
   std::vector<std::string> texts;  // numbers and booleans as one would type them

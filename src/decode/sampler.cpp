@@ -93,8 +93,9 @@ void validate(const SamplerOptions& o, int64_t V) {
   in_range("min-p", o.min_p, o.min_p >= 0 && o.min_p < 1, "0 up to, not including, 1");
   in_range("xtc-probability", o.xtc_probability, o.xtc_probability >= 0 && o.xtc_probability <= 1, "0 to 1");
   in_range("xtc-threshold", o.xtc_threshold, o.xtc_threshold >= 0 && o.xtc_threshold <= 1, "0 to 1");
-  in_range("repetition-penalty", o.repetition_penalty, o.repetition_penalty >= 0 && o.repetition_penalty <= 100,
-           "0 (off) to 100");
+  in_range("repetition-penalty", o.repetition_penalty,
+           o.repetition_penalty == 0 || (o.repetition_penalty >= 0.01 && o.repetition_penalty <= 100),
+           "0 (off) or 0.01 to 100");
   in_range("presence-penalty", o.presence_penalty, std::fabs(o.presence_penalty) <= 100, "-100 to 100");
   in_range("frequency-penalty", o.frequency_penalty, std::fabs(o.frequency_penalty) <= 100, "-100 to 100");
   in_range("repetition-context", static_cast<double>(o.repetition_context), o.repetition_context >= 0, "0 or more");

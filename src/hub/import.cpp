@@ -69,8 +69,12 @@ json::Value parse_file(const fs::path& path) {
 Source read_gguf(const fs::path& path) {
   Source source{ModelFormat::gguf, {}};
   const formats::GgufFile file = formats::GgufFile::open(path);
-  for (const MappedFile& part : file.files())
-    source.files.push_back({part.path(), part.path().filename().string(), size_of(part.path())});
+  for (const MappedFile& part : file.files()) {
+    // Known by its content; in the store a model is known by its name.
+    std::string name = part.path().filename().string();
+    if (!name.ends_with(".gguf")) name += ".gguf";
+    source.files.push_back({part.path(), name, size_of(part.path())});
+  }
   return source;
 }
 

@@ -61,11 +61,11 @@ void walk(const fs::path& folder, const std::string& prefix, int depth, const fs
       file.blob = blob_of_link(fs::read_symlink(it->path(), ignored).string(), depth);
       if (file.blob.empty()) continue;
       const auto size = fs::file_size(blobs / file.blob, ignored);
-      if (ignored) {
-        if (snapshot.problem.empty()) snapshot.problem = fmt::format("the blob of {} is absent", path);
-        continue;
-      }
-      file.bytes = static_cast<int64_t>(size);
+      if (ignored && snapshot.problem.empty())
+        snapshot.problem = ignored == std::errc::no_such_file_or_directory
+                               ? fmt::format("the blob of {} is absent", path)
+                               : fmt::format("the blob of {} cannot be read: {}", path, ignored.message());
+      if (!ignored) file.bytes = static_cast<int64_t>(size);
     } else if (fs::is_regular_file(status)) {
       file.bytes = static_cast<int64_t>(fs::file_size(it->path(), ignored));
     } else {

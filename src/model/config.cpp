@@ -58,7 +58,8 @@ RopeInput rope_input(const Config& c, const ModelSpec& s, const char* layer_type
   const json::Value* parameters = c.find("rope_parameters");
   if (parameters && parameters->get(layer_type)) parameters = parameters->get(layer_type);
   const json::Value* scaling = parameters ? parameters : c.find("rope_scaling");
-  if (scaling) {
+  if (scaling && !scaling->is_null()) {
+    scaling->as_object(c.place(parameters ? "rope_parameters" : "rope_scaling"));
     in.numbers = *scaling;
     const json::Value* type = scaling->get("rope_type") ? scaling->get("rope_type") : scaling->get("type");
     if (type) in.type = type->as_string(c.place("rope_type"));
@@ -186,6 +187,7 @@ ModelSpec parse_config(const json::Value& config, const std::string& file) {
   s.file = file;
   s.model_type = outer.text("model_type", "");
   const json::Value* nested = outer.find("text_config");
+  if (nested) nested->as_object(outer.place("text_config"));
   const Config c{nested ? *nested : config, file};
   void (*family)(const Config&, ModelSpec&) = nullptr;
   if (s.model_type == "llama" || s.model_type == "mistral") family = llama;

@@ -58,7 +58,7 @@ float yarn(const RopeInput& in, const std::string& what, std::vector<double>& f)
   const auto turn = [&](double beta) {
     return rot * std::log(S0 / (2 * std::numbers::pi * beta)) / (2 * std::log(in.base));
   };
-  double lo = turn(number(in, "beta_fast", 32.0, what)), hi = turn(number(in, "beta_slow", 1.0, what));
+  double lo = turn(positive(in, "beta_fast", 32.0, what)), hi = turn(positive(in, "beta_slow", 1.0, what));
   const json::Value* truncate = in.numbers.get("truncate");
   if (!truncate || truncate->as_bool(what + ": truncate")) lo = std::floor(lo), hi = std::ceil(hi);
   lo = std::max(0.0, lo), hi = std::min(rot - 1, hi);
@@ -91,7 +91,8 @@ float longrope(const RopeInput& in, const std::string& what, std::vector<double>
 
 graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
   if (!(in.base > 0) || !std::isfinite(in.base))
-    fail(ErrorKind::corrupt_file, "{}: no base for rotary embeddings (rope_theta)", what);
+    fail(ErrorKind::corrupt_file, "{}: the base of rotary embeddings (rope_theta) is {}, it must be positive", what,
+         in.base);
   if (in.rot <= 0 || in.rot % 2 != 0 || in.rot > in.Dh)
     fail(ErrorKind::corrupt_file, "{}: {} of {} head columns turn, an even number up to {} is needed", what, in.rot,
          in.Dh, in.Dh);
@@ -126,7 +127,8 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
          what, in.type);
   }
   for (const double v : f) {
-    if (!std::isfinite(v)) fail(ErrorKind::corrupt_file, "{}: rope_type {} gives a frequency of {}", what, in.type, v);
+    if (!std::isfinite(static_cast<float>(v)))
+      fail(ErrorKind::corrupt_file, "{}: rope_type {} gives a frequency of {}", what, in.type, v);
     spec.inv_freq.push_back(static_cast<float>(v));
   }
   return spec;

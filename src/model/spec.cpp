@@ -1,5 +1,8 @@
 #include "model/spec.h"
 
+#include <cmath>
+#include <utility>
+
 #include "base/error.h"
 
 namespace hearth::model {
@@ -68,6 +71,13 @@ void check(const ModelSpec& s) {
   if (s.H % s.Hkv != 0)
     fail(ErrorKind::corrupt_file, "{}: {} query heads do not share {} KV heads evenly", s.file, s.H, s.Hkv);
   if (!(s.eps >= 0 && s.eps < 1)) fail(ErrorKind::corrupt_file, "{}: norm epsilon is {}", s.file, s.eps);
+  if (!std::isfinite(s.attention_scale) || !(s.attention_scale >= 0))
+    fail(ErrorKind::corrupt_file, "{}: query_pre_attn_scalar makes the scale of attention {}", s.file,
+         s.attention_scale);
+  for (const auto& [name, cap] :
+       {std::pair{"attn_logit_softcapping", s.attention_cap}, std::pair{"final_logit_softcapping", s.logit_cap}})
+    if (!std::isfinite(cap) || !(cap >= 0))
+      fail(ErrorKind::corrupt_file, "{}: {} is {}, expected 0 (none) or a positive number", s.file, name, cap);
   if (static_cast<int64_t>(s.layers.size()) != s.L)
     fail(ErrorKind::corrupt_file, "{}: layer_types has {} entries for {} layers", s.file, s.layers.size(), s.L);
   for (size_t i = 0; i < s.layers.size(); ++i)

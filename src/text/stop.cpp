@@ -7,13 +7,14 @@ namespace hearth::text {
 
 StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
   if (stops_.size() > kStopsMax)
-    fail(ErrorKind::invalid_argument, "stop: {} strings, at most {} are allowed", stops_.size(), kStopsMax);
+    fail(ErrorKind::invalid_argument, "{} stop strings, at most {} are allowed", stops_.size(), kStopsMax);
   states_.emplace_back();
   for (size_t i = 0; i < stops_.size(); ++i) {
     const std::string& s = stops_[i];
     if (s.empty() || s.size() > kStopBytesMax)
-      fail(ErrorKind::invalid_argument, "stop[{}]: {} bytes, 1 to {} are allowed", i, s.size(), kStopBytesMax);
-    if (!is_utf8(s)) fail(ErrorKind::invalid_argument, "stop[{}]: the string is not UTF-8", i);
+      fail(ErrorKind::invalid_argument, "stop string {} has {} bytes, 1 to {} are allowed", i + 1, s.size(),
+           kStopBytesMax);
+    if (!is_utf8(s)) fail(ErrorKind::invalid_argument, "stop string {} is not UTF-8", i + 1);
     int state = 0;
     for (const char c : s) {
       const auto byte = static_cast<unsigned char>(c);

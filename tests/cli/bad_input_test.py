@@ -3,11 +3,13 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import struct
 import subprocess
 import time
 
+import gguf
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -206,10 +208,91 @@ def test_flags_left_empty_say_what_is_wanted(run):
     refused(run("generate", "m.gguf", "x", "--seed", "-1"), 2, "--seed is '-1': it must be an integer of at least 0")
 
 
-def test_an_empty_prompt_is_refused_before_a_model_is_looked_for(run):
+def test_a_fifo_in_place_of_a_file_is_refused_at_once(run, tmp_path, model_file):
+    model = model_file("smollm2")
+    os.mkfifo(tmp_path / "hang")
+    for words in (["perplexity", model, "--data", "hang"], ["tokenize", model, "--chat", "hang"],
+                  ["logits", model, "--ids", "@hang", "-o", "o.npy"]):
+        refused(run(*words), 1, "hang: not a regular file")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    os.mkfifo(folder / "config.json")
+    refused(run("show", folder), 1, "config.json: not a regular file")
+    os.mkfifo(tmp_path / "hearth.toml")
+    refused(run("ls"), 1, "hearth.toml: not a regular file")
+
+
+def test_what_a_file_says_reaches_no_terminal_and_breaks_no_json(run, tmp_path):
+    writer = gguf.GGUFWriter(tmp_path / "evil.gguf", "llama\x1b]0;pwned\x07\n")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    for verb in ("show", "generate", "fit"):
+        done = run(verb, "evil.gguf", *(["x"] if verb == "generate" else []))
+        assert done.returncode != 0 and b"\x1b" not in done.stderr and b"\x07" not in done.stderr, done.stderr
+        assert rb"llama\x1b]0;pwned\x07\x0a" in done.stderr, done.stderr
+    writer = gguf.GGUFWriter(tmp_path / "long.gguf", "a" * 3_000_000)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    assert len(run("show", "long.gguf").stderr) < 4096
+
+
+def test_json_is_utf8_whatever_bytes_a_name_has(run, tmp_path, model_file):
+    name = os.fsencode(tmp_path) + b"/n\xff.gguf"
+    os.symlink(os.fsencode(model_file("smollm2")), name)
+    document = json.loads(run("fit", name, "--ctx", "64", "--json").stdout.decode())
+    assert document["model"].endswith("n\ufffd.gguf")
+
+
+def test_a_deleted_working_folder_is_no_hindrance(run, tmp_path, model_file):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"cd {gone} && rmdir {gone} && exec {BINARY} show {model_file('smollm2')}"
+    done = subprocess.run(["sh", "-c", line], env=run.environment, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_positions_beyond_the_context_are_refused_before_any_work(run, model_file):
+    model = model_file("smollm2")
+    few = ["--context", "600", "--runs", "1"]
+    refused(run("bench", model, *few, "--prompt", "2000", "--tokens", "0"), 4, "--prompt 2000", "2000 positions", "holds 600")
+    refused(run("bench", model, *few, "--prompt", "16", "--depth", "590", "--tokens", "50"), 4, "--depth 590 and --tokens 50")
+    refused(run("bench", model, *few, "--parallel", "2", "--prompt", "600", "--tokens", "2"), 4, "--prompt 600 and --tokens 2")
+    refused(run("probe", "cpu", model, "--bytes", "1MiB", "--context", "600", "--depth", "5000"), 4, "--depth 5000")
+
+
+def test_logits_do_not_replace_the_model(run, tmp_path, model_file):
+    copy = tmp_path / "m.gguf"
+    shutil.copy(model_file("smollm2"), copy)
+    os.link(copy, tmp_path / "other.npy")
+    size = copy.stat().st_size
+    for out in ("m.gguf", "other.npy"):
+        refused(run("logits", "m.gguf", "--ids", "1", "-o", out), 2, f"--out {out} is a file of the model itself")
+    assert copy.stat().st_size == size
+
+
+def test_ids_and_texts_are_named_by_their_flags(run, model_file):
+    model = model_file("smollm2")
+    refused(run("generate", model, "--prompt-ids", "99999999"), 2, "--prompt-ids: token id 99999999")
+    refused(run("generate", model, "x", "--stop", ""), 2, "stop string 1 has 0 bytes")
+    refused(run("generate", "absent.gguf", b"ab\xff"), 2, "the prompt is not UTF-8 at byte 2")
+    refused(run("run", "absent.gguf", "x", "--system", b"\xff"), 2, "--system is not UTF-8 at byte 0")
+    refused(run("generate", model, "x", "--temperature", "1", "--repetition-penalty", "1e-40"), 2, "repetition-penalty")
+
+
+def test_full_devices_are_named_as_such(run, model_file):
+    for words in (["tokenize", model_file("smollm2"), "hi"], ["completion", "bash"], ["version", "--json"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([BINARY, *words], env=run.environment, stdout=full, stderr=subprocess.PIPE, timeout=60)
+        assert done.returncode == 1 and b"No space left on device" in done.stderr, (words, done.stderr)
+
+
+def test_an_empty_prompt_is_refused_before_a_model_is_looked_for(run, model_file):
     for words in (["generate", "absent.gguf", "--prompt="], ["generate", "absent.gguf", ""], ["run", "absent.gguf", ""]):
         refused(run(*words), 2, "the prompt is empty", "--raw")
-    refused(run("generate", "absent.gguf", "-"), 2, "the prompt is empty")
+    refused(run("generate", model_file("smollm2"), "-"), 2, "the prompt is empty")  # of standard input
     refused(run("generate", "absent.gguf"), 2, "generate takes one prompt")
     refused(run("generate", "absent.gguf", "--prompt=", "--raw"), 3, "absent.gguf")  # a text from nothing
 
@@ -285,6 +368,16 @@ def interrupted(run, after, *args, wait=30):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=wait)
     return process.returncode, out, err
+
+
+def test_an_interrupt_that_the_caller_ignores_stays_ignored(run, model_file):
+    process = subprocess.Popen([BINARY, "generate", model_file("smollm2"), "Hi", "-n", "40", "--ignore-eos", "--ids"],
+                               env=run.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    assert process.returncode == 0 and len(process.stdout.read().split(b",")) == 40
 
 
 def test_ctrl_c_is_exit_130_in_every_phase(run, tmp_path, model_file):

@@ -102,6 +102,14 @@ TEST_F(ChatTest, interrupt_at_the_prompt_gives_a_hint) {
   EXPECT_TRUE(noted("Ctrl-D"));
 }
 
+TEST_F(ChatTest, a_second_interrupt_in_a_row_ends_the_chat) {
+  backend.answers = {"one", "two"};
+  for (const char* entry : {"", "Hi", "", "", "never asked"})
+    lines.lines.push_back({*entry ? Kind::text : Kind::interrupted, entry});
+  EXPECT_TRUE(run({}));
+  EXPECT_EQ(backend.asked.size(), 1u);
+}
+
 TEST_F(ChatTest, commands) {
   backend.answers = {"one", "two", "three"};
   run({"/help", "/system Be brief.", "Hi", "/stats", "/set temperature 0.7", "/set", "/set max_tokens", "/clear", "Ho",

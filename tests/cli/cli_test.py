@@ -300,7 +300,8 @@ def test_killed_while_importing_leaves_nothing_half_written(run, tmp_path):
     assert (next(store.glob("models--o--big/snapshots/*/big.gguf"))).read_bytes() == source.read_bytes()
 
 
-def test_interrupted_import_says_so_and_cleans_up(run, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_import_says_so_and_cleans_up(run, tmp_path, number):
     source = tmp_path / "big.gguf"
     with open(source, "wb") as file:
         file.write(gguf("big"))
@@ -310,7 +311,7 @@ def test_interrupted_import_says_so_and_cleans_up(run, tmp_path):
                                stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     while process.poll() is None and not hidden(tmp_path / "hub"):
         time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130 and "cancelled" in stderr
     assert not list((tmp_path / "hub").glob("models--*"))

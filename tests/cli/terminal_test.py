@@ -104,7 +104,7 @@ def test_control_c_stops_the_answer_and_keeps_the_chat(terminal):
     terminal.keys("Enter")
     terminal.wait("echo: next")
     terminal.keys("C-c")
-    terminal.wait("[Ctrl-D or /bye ends the chat]")
+    terminal.wait("[Ctrl-C again, Ctrl-D or /bye ends it]")
     terminal.keys("C-d")
     terminal.wait("code=0")
 

@@ -66,6 +66,17 @@ TEST(Import, a_file_becomes_blob_snapshot_and_ref) {
   EXPECT_EQ(tree(cache), before);
 }
 
+TEST(Import, a_gguf_of_any_name_is_found_again) {
+  const TempDir folder;
+  const fs::path cache = folder.path() / "hub";
+  const Store store(cache, folder.path(), test::fixed_env({}));
+  for (const char* name : {"nosuffix", "UP.GGUF", "sha.bin"}) {
+    const ImportResult result = import_model(cache, folder.write(name, tiny_gguf(name)), {.repo = ""});
+    EXPECT_EQ(read_bytes(store.find(result.repo).path), tiny_gguf(name)) << name;
+  }
+  EXPECT_EQ(store.list(false).size(), 3u);
+}
+
 TEST(Import, a_folder_with_nested_files_and_hub_names) {
   const TempDir folder;
   const fs::path cache = folder.path() / "hub";

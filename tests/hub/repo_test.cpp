@@ -75,6 +75,7 @@ TEST(Repo, says_what_an_incomplete_snapshot_lacks) {
   snapshots = read_snapshots(folder.path(), "o/m");
   ASSERT_EQ(snapshots.size(), 1u);
   EXPECT_EQ(snapshots[0].problem, "the blob of m.gguf is absent");
+  EXPECT_EQ(snapshots[0].format, ModelFormat::gguf) << "a model, though an incomplete one: it is listed and named";
 }
 
 TEST(Repo, canonical_is_main_else_the_newest) {

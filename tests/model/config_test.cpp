@@ -211,7 +211,8 @@ TEST(Config, refuses_absent_and_impossible_numbers) {
   EXPECT_EQ(refusal(R"("rms_norm_eps": 2)"), "corrupt_file: config.json: norm epsilon is 2");
   EXPECT_EQ(refusal(R"("layer_types": ["full_attention"])"),
             "corrupt_file: config.json: layer_types has 1 entries for 3 layers");
-  EXPECT_EQ(refusal(R"("rope_theta": 0)"), "corrupt_file: config.json: no base for rotary embeddings (rope_theta)");
+  EXPECT_EQ(refusal(R"("rope_theta": 0)"),
+            "corrupt_file: config.json: the base of rotary embeddings (rope_theta) is 0, it must be positive");
   EXPECT_EQ(refusal(R"("partial_rotary_factor": 1.5)"),
             "corrupt_file: config.json: partial_rotary_factor is 1.5, expected a share up to 1");
   EXPECT_EQ(refusal(R"("head_dim": 5)"),

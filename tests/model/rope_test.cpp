@@ -172,8 +172,18 @@ TEST(Rope, refuses_numbers_that_are_absent_or_impossible) {
   for (const double base : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     RopeInput in = input("default");
     in.base = base;
-    EXPECT_EQ(refusal(in), "corrupt_file: config.json: no base for rotary embeddings (rope_theta)");
+    EXPECT_EQ(
+        refusal(in),
+        fmt::format("corrupt_file: config.json: the base of rotary embeddings (rope_theta) is {}, it must be positive",
+                    base));
   }
+  // Numbers whose frequencies fp32 does not hold.
+  RopeInput tiny = input("default");
+  tiny.base = 1e-300;
+  EXPECT_NE(refusal(tiny).find("gives a frequency of"), std::string::npos);
+  EXPECT_NE(refusal(input("yarn", R"({"factor": 1e-300})")).find("gives a frequency of"), std::string::npos);
+  EXPECT_EQ(refusal(input("yarn", R"({"factor": 2, "beta_fast": -1})")),
+            "corrupt_file: config.json: rope_type yarn has beta_fast -1, it must be positive");
   RopeInput wide = input("default");
   wide.rot = 66;
   EXPECT_EQ(refusal(wide), "corrupt_file: config.json: 66 of 64 head columns turn, an even number up to 64 is needed");

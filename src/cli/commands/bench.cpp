@@ -73,6 +73,8 @@ int run_streams(Context& context, int64_t streams) {
                                                   .sequences_max = streams,
                                                   .needs_text = false,
                                                   .context_wanted = options.prompt_tokens + options.tokens});
+  require_positions(loaded, options.prompt_tokens + options.tokens - 1, "--prompt {} and --tokens {}",
+                    options.prompt_tokens, options.tokens);
   Progress progress(context, "bench", Progress::Unit::count);
   const probe::StreamsResult r =
       probe::streams(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
@@ -114,6 +116,9 @@ int run(Context& context) {
                                     .depth = *args.integer("depth")};
   const int64_t positions = std::max(options.prompt_tokens, options.depth + options.tokens);
   const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = positions});
+  require_positions(loaded, options.prompt_tokens, "--prompt {}", options.prompt_tokens);
+  require_positions(loaded, options.depth + options.tokens, "--depth {} and --tokens {}", options.depth,
+                    options.tokens);
   Progress progress(context, "bench", Progress::Unit::count);
   const probe::BenchResult r =
       probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });

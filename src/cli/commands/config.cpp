@@ -17,7 +17,7 @@ constexpr Flag kFlags[] = {
 
 int run(Context& context) {
   const std::optional<std::string> verb = context.args().positional("VERB");
-  const Settings settings = load_settings(std::filesystem::current_path(), context.env());
+  const Settings settings = load_settings(working_folder(), context.env());
   bool found = false;
   json::Array rows;
   for (const Command* command : commands()) {

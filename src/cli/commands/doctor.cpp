@@ -4,6 +4,7 @@
 #include "base/cgroup.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/deep_check.h"
@@ -179,7 +180,7 @@ Finding check_packed(const Context& context) {
 
 Finding check_settings(const hub::Env& env) {
   try {
-    const Settings settings = load_settings(fs::current_path(), env);
+    const Settings settings = load_settings(working_folder(), env);
     std::vector<std::string> unknown = unknown_settings(settings.project);
     for (std::string& sentence : unknown_settings(settings.user)) unknown.push_back(std::move(sentence));
     if (unknown.empty()) return {"settings", Health::ok, "hearth.toml and config.toml are sound or absent", ""};
@@ -269,8 +270,8 @@ int run(Context& context) {
                   finding.health == Health::ok     ? context.green(mark)
                   : finding.health == Health::warn ? context.yellow(mark)
                                                    : context.red(mark),
-                  finding.what, finding.text);
-    if (!finding.fix.empty()) context.print("{:>19}{}\n", "", finding.fix);
+                  finding.what, printable_line(finding.text));
+    if (!finding.fix.empty()) context.print("{:>19}{}\n", "", printable_line(finding.fix));
   }
   if (context.json()) {
     json::Object document;

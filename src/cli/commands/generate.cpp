@@ -35,12 +35,17 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kEngineFlags);
 
 struct Prompt {
-  std::string text;
+  std::string text;          // "-": standard input, which is read behind the load
   std::vector<int32_t> ids;  // of --prompt-ids, in place of the text
 };
 
+void check_prompt(const std::string& text, const Args& args) {
+  if (text.empty() && !args.on("raw")) refuse_empty_prompt();
+  require_utf8(text, "the prompt");
+}
+
 // Before anything is loaded.
-Prompt read_prompt(const Context& context) {
+Prompt prompt_of(const Context& context) {
   const Args& args = context.args();
   const auto flag = args.text("prompt"), positional = args.positional("TEXT"), ids = args.text("prompt-ids");
   const int given = flag.has_value() + positional.has_value() + ids.has_value();
@@ -48,14 +53,21 @@ Prompt read_prompt(const Context& context) {
     fail(ErrorKind::invalid_argument, "generate takes one prompt: TEXT, --prompt TEXT, or --prompt-ids IDS ({} given)",
          given);
   if (ids) return {"", parse_ids(*ids, "--prompt-ids")};
-  Prompt prompt{text_or_stdin(flag ? *flag : *positional), {}};
-  if (prompt.text.empty() && !args.on("raw")) refuse_empty_prompt();
+  Prompt prompt{flag ? *flag : *positional, {}};
+  check_prompt(prompt.text, args);
+  require_utf8(args.text("system").value_or(""), "--system");
   return prompt;
 }
 
-std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loaded, const Prompt& prompt) {
+std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loaded, Prompt prompt) {
   const Args& args = context.args();
+  for (const int32_t id : prompt.ids)
+    if (id >= loaded.engine->spec().V)
+      fail(ErrorKind::invalid_argument, "--prompt-ids: token id {} is outside the vocabulary of {}", id,
+           loaded.engine->spec().V);
   if (!prompt.ids.empty()) return prompt.ids;
+  prompt.text = text_or_stdin(prompt.text);
+  check_prompt(prompt.text, args);
   const ModelText& text = *loaded.text;
   std::vector<int32_t> encoded;
   if (!args.on("raw") && text.has_template()) {
@@ -93,7 +105,7 @@ json::Array numbers(const std::vector<int32_t>& ids) {
 
 int run(Context& context) {
   decode::GenerateOptions options = sampling_options(context);
-  const Prompt given = read_prompt(context);
+  const Prompt given = prompt_of(context);
   LoadedModel loaded = load_model(context);
   const std::vector<int32_t> prompt = prompt_ids(context, loaded, given);
   const text::Tokenizer& tokenizer = loaded.text->tokenizer();

@@ -25,7 +25,7 @@ constexpr Flag kFlags[] = {
 
 int run(Context& context) {
   const hub::Env& env = context.env();
-  const Interrupt interrupt;
+  const Interrupt interrupt(Interrupt::Also::termination);
   const std::optional<std::string> name = context.args().text("name");
   if (name && name->empty()) fail(ErrorKind::invalid_argument, "--name is empty, expected ORG/NAME");
   hub::ImportResult result;

@@ -26,8 +26,12 @@ int run(Context& context) {
   const LoadedModel loaded = load_model(
       context, {.gathered_max = 64, .needs_text = false, .context_wanted = static_cast<int64_t>(ids.size())});
   const int64_t T = static_cast<int64_t>(ids.size()), V = loaded.engine->spec().V;
-  const Interrupt interrupt;  // the writer takes its temporary away
-  formats::NpyWriter writer(io::real_fs(), hub::expand_home(*out, context.env()), T, V);
+  const std::filesystem::path target = hub::expand_home(*out, context.env());
+  for (const MappedFile& file : loaded.engine->model().weights().files())
+    if (std::error_code absent; std::filesystem::equivalent(file.path(), target, absent))
+      fail(ErrorKind::invalid_argument, "--out {} is a file of the model itself", *out);
+  const Interrupt interrupt(Interrupt::Also::termination);  // the writer takes its temporary away
+  formats::NpyWriter writer(io::real_fs(), target, T, V);
   decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) {
     if (interrupt.requested()) fail(ErrorKind::cancelled, "interrupted; {} is not written", *out);
     writer.write(logits);

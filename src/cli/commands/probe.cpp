@@ -95,6 +95,7 @@ int run(Context& context) {
     const int64_t depth = *context.args().integer("depth");
     const int64_t chunk = *context.args().integer("prefill-chunk");
     const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = depth + chunk});
+    require_positions(loaded, depth + chunk, "--depth {} and --prefill-chunk {}", depth, chunk);
     model_name = loaded.found.name;
     decode_table = probe::step_table(*loaded.engine, 1, depth, 20);
     prefill_table = probe::step_table(*loaded.engine, chunk, depth, 3);

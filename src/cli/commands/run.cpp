@@ -44,6 +44,8 @@ int run(Context& context) {
   decode::GenerateOptions options = sampling_options(context);
   const auto prompt = context.args().positional("PROMPT");
   if (prompt && prompt->empty()) refuse_empty_prompt();
+  require_utf8(prompt.value_or(""), "the prompt");
+  require_utf8(context.args().text("system").value_or(""), "--system");
   LoadedModel loaded = load_model(context);
   const text::Tokenizer& tokenizer = loaded.text->tokenizer();
   options.end_ids = decode::end_ids(loaded.engine->spec(), tokenizer);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/units.h"
@@ -141,7 +142,7 @@ int run(Context& context) {
   context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
   context.print("  tokenizer      {}; end ids {}\n", tokenizer_kind, fmt::join(end_ids, ", "));
   context.print("  chat template  {}\n", template_kind);
-  if (!model->license().empty()) context.print("  license        {}\n", model->license());
+  if (!model->license().empty()) context.print("  license        {}\n", printable_line(model->license(), 200));
   context.print("  KV cache       {} a position{}\n", show_size(kv_position),
                 model->kv().empty() ? "" : ", formats by kv_config.json");
   for (int64_t c = 1024; c <= s.context; c *= 4)

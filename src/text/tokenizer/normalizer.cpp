@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "text/tokenizer/bert_classes.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_trie.h"
 #include "text/tokenizer/charsmap.h"
@@ -189,7 +190,7 @@ class BertStep : public Normalizer::Step {
     if (step_.strip_accents) {
       Tracked parts = in.next(), bare = in.next();
       normalize(now, parts, unicode::Form::nfd);
-      filter(parts, bare, [](uint32_t c) { return !(classes(c) & unicode::kNonspacing); });
+      filter(parts, bare, [](uint32_t c) { return !unicode::is_bert_accent(c); });
       now = std::move(bare);
     }
     if (step_.lowercase) lower(now, out);
@@ -201,7 +202,7 @@ class BertStep : public Normalizer::Step {
     each_character(in.text, [&](uint32_t c, size_t at, size_t size) {
       if (step_.clean_text) {
         const bool line = c == '\t' || c == '\n' || c == '\r';
-        if (c == 0 || c == 0xFFFD || (!line && (classes(c) & unicode::kOther))) return;
+        if (c == 0 || c == 0xFFFD || (!line && unicode::is_bert_control(c))) return;
         if (line || (classes(c) & unicode::kSpace)) return out.put(" ", in, at, size);
       }
       const bool apart = step_.handle_chinese_chars && unicode::is_bert_ideograph(c);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/bert_classes.h"
 #include "text/tokenizer/unicode.h"
 
 namespace hearth::text {
@@ -13,9 +14,6 @@ using unicode::classes;
 
 bool is_number(uint32_t c) { return (classes(c) & unicode::kNumber) != 0; }
 bool is_space(uint32_t c) { return (classes(c) & unicode::kSpace) != 0; }
-bool is_punctuation(uint32_t c) {
-  return unicode::is_ascii_punctuation(c) || (classes(c) & unicode::kPunctuation) != 0;
-}
 
 // \w+|[^\w\s]+
 class WordOrPunctuation : public Matcher {
@@ -120,9 +118,9 @@ PreTokenizer::PreTokenizer(const std::vector<PreTokenizerStep>& steps, bool keep
       spaces.matcher = character_matcher(is_space);
       spaces.behavior = SplitBehavior::removed;
       stages_.push_back(std::move(spaces));
-      stage.matcher = character_matcher(is_punctuation);
+      stage.matcher = character_matcher(unicode::is_bert_punctuation);
     } else if (const auto* u = std::get_if<PunctuationSplit>(&steps[i])) {
-      stage.matcher = character_matcher(is_punctuation);
+      stage.matcher = character_matcher(unicode::is_bert_punctuation);
       stage.behavior = u->behavior;
     }
     stages_.push_back(std::move(stage));

@@ -132,8 +132,7 @@ uint16_t classify(uint32_t c) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN: flags = kOther; break;
+    case UTF8PROC_CATEGORY_CO: flags = kOther; break;
     default: break;
   }
   if (is_white_space(c)) flags |= kSpace;

@@ -35,7 +35,7 @@ enum Class : uint16_t {
   kSpace = 1 << 5,        // White_Space
   kUpper = 1 << 6,        // Lu Lt Lm Lo M: the first half of a cased word
   kLower = 1 << 7,        // Ll Lm Lo M: its second half
-  kOther = 1 << 8,        // C
+  kOther = 1 << 8,        // Cc, Cf, Cs, Co
   kNonspacing = 1 << 9,   // Mn
   kWord = 1 << 10,        // \w of UTS 18: Alphabetic, M, Nd, Pc, Join_Control
 };
