@@ -21,6 +21,7 @@ model::ForwardOptions forward_options(const model::Model& model, const EngineOpt
   model::ForwardOptions forward;
   const bool parity = options.numerics == graph::Numerics::parity;
   forward.activation = options.activation ? *options.activation : parity ? model.spec().dtype : DType::f32;
+  forward.centre_keys = !parity;  // which has the file's own arithmetic
   if (options.kv) forward.kv.assign(static_cast<size_t>(model.spec().L), *options.kv);
   else forward.kv = model.kv();
   for (const graph::KvFormat format : forward.kv)

@@ -16,6 +16,7 @@ struct Layer {
   const LayerSpec& layer;
   graph::KvFormat kv;
   Value angles;  // none: no rotary embedding
+  bool centre_keys;
 
   Value norm(Value x, const char* name) const {
     return b.rms_norm(x, b.vector(fmt::format("{}.{}", path, name), s.D), s.eps);
@@ -39,6 +40,7 @@ struct Layer {
       q = b.rope(q, angles, s.H, s.Dh);
       k = b.rope(k, angles, s.Hkv, s.Dh);
     }
+    if (centre_keys) k = b.add(k, b.vector(fmt::format("{}.self_attn.k_proj{}", path, kKeyOffset), Dkv));
     const Value y = b.attend(q, k, v,
                              {.H = s.H,
                               .Hkv = s.Hkv,
@@ -83,12 +85,14 @@ graph::Program forward(const ModelSpec& s, const ForwardOptions& options) {
   for (int64_t i = 0; i < s.L; ++i) {
     b.segment(fmt::format("model.layers.{}", i));
     const LayerSpec& layer = s.layers[static_cast<size_t>(i)];
+    const graph::KvFormat kv = options.kv.empty() ? graph::KvFormat::bf16 : options.kv[static_cast<size_t>(i)];
     const Layer l{b,
                   s,
                   fmt::format("model.layers.{}", i),
                   layer,
-                  options.kv.empty() ? graph::KvFormat::bf16 : options.kv[static_cast<size_t>(i)],
-                  layer.rope < 0 ? Value{} : angles[static_cast<size_t>(layer.rope)]};
+                  kv,
+                  layer.rope < 0 ? Value{} : angles[static_cast<size_t>(layer.rope)],
+                  options.centre_keys && kv == graph::KvFormat::bf16 && has_key_offset(s, i)};
     x = s.order == LayerOrder::sandwich ? l.sandwich(x) : l.pre_norm(x);
   }
   b.segment("head");

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "model/forward.h"
 
 namespace hearth::model {
 namespace {
@@ -13,12 +14,28 @@ bool ends_with_any(std::string_view name, std::initializer_list<std::string_view
   return false;
 }
 
+bool is_key_offset(std::string_view name) { return name.ends_with(kKeyOffset); }
+
+graph::ValueInfo bias_of(graph::ValueInfo offset) {
+  offset.name.resize(offset.name.size() - kKeyOffset.size());
+  offset.name += ".bias";
+  return offset;
+}
+
+// "model.layers.12.self_attn..." -> 12
+int64_t layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "model.layers.";
+  int64_t layer = 0;
+  for (size_t i = kPrefix.size(); i < name.size() && name[i] != '.'; ++i) layer = 10 * layer + (name[i] - '0');
+  return layer;
+}
+
 bool is_norm(std::string_view name) { return name.ends_with("norm") && !name.ends_with(".bias"); }
 
 }  // namespace
 
 PackedTensor WeightTable::stored(const graph::ValueInfo& weight) {
-  const PackedTensor tensor = find(weight);
+  const PackedTensor tensor = is_key_offset(weight.name) ? find(bias_of(weight)) : find(weight);
   if (tensor.N != weight.rows_fixed || tensor.K != weight.cols)
     fail(ErrorKind::corrupt_file, "{}: {} is [{}, {}], the config says [{}, {}]", spec_.file, weight.name, tensor.N,
          tensor.K, weight.rows_fixed, weight.cols);
@@ -26,7 +43,18 @@ PackedTensor WeightTable::stored(const graph::ValueInfo& weight) {
   return tensor;
 }
 
-PackedTensor WeightTable::get(const graph::ValueInfo& weight) { return rewrite(weight, stored(weight)); }
+PackedTensor WeightTable::get(const graph::ValueInfo& weight) {
+  if (!is_key_offset(weight.name)) return rewrite(weight, stored(weight));
+  PackedTensor tensor = get(bias_of(weight));
+  std::vector<float> bias(static_cast<size_t>(tensor.K));
+  decode_row(tensor, 0, bias);
+  const std::vector<float> offset = key_offset(spec_, layer_of(weight.name), bias);
+  std::vector<std::byte>& bytes = owned_.emplace_back(offset.size() * 4);
+  std::memcpy(bytes.data(), offset.data(), bytes.size());
+  tensor.format = {.codec = Codec::f32};
+  tensor.data = bytes;
+  return tensor;
+}
 
 void WeightTable::release(const PackedTensor& tensor) {
   if (owned_.remove_if([&](const auto& bytes) { return bytes.data() == tensor.data.data(); }) > 0) return;
