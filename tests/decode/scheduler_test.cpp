@@ -132,9 +132,9 @@ TEST(Scheduler, a_pool_that_runs_dry_parks_the_youngest_and_changes_no_answer) {
 
 TEST(Scheduler, a_common_beginning_is_evaluated_once) {
   const auto engine = tiny_engine({}, rows(4));
+  Answer first, second, third, elsewhere;
   Scheduler scheduler(*engine);
   const Ids prompt = prompt_ids(150);
-  Answer first, second, third;
   scheduler.submit(asked(prompt), into(first));
   drain(scheduler);
   EXPECT_EQ(first.cached, 0);
@@ -149,7 +149,6 @@ TEST(Scheduler, a_common_beginning_is_evaluated_once) {
   scheduler.submit(next, into(third));
   drain(scheduler);
   EXPECT_EQ(third.cached, 150 + 19) << "the last id of an answer was drawn, not evaluated";
-  Answer elsewhere;
   next.space = "another";
   scheduler.submit(next, into(elsewhere));
   drain(scheduler);
@@ -159,8 +158,8 @@ TEST(Scheduler, a_common_beginning_is_evaluated_once) {
 
 TEST(Scheduler, whole_pages_of_a_prompt_serve_others_while_its_answer_runs) {
   const auto engine = tiny_engine({}, rows(2));
-  Scheduler scheduler(*engine);
   Answer first, second;
+  Scheduler scheduler(*engine);
   scheduler.submit(asked(prompt_ids(150), 60), into(first));
   while (first.ids.empty()) ASSERT_TRUE(scheduler.step());
   scheduler.submit(asked(prompt_ids(150), 5), into(second));
@@ -171,8 +170,8 @@ TEST(Scheduler, whole_pages_of_a_prompt_serve_others_while_its_answer_runs) {
 
 TEST(Scheduler, no_row_waits_for_more_than_a_chunk_of_another_prompt) {
   const auto engine = tiny_engine({}, rows(2, 16));
-  Scheduler scheduler(*engine);
   Answer decoding, prefilling;
+  Scheduler scheduler(*engine);
   scheduler.submit(asked(prompt_ids(5), 60), into(decoding));
   while (decoding.ids.empty()) ASSERT_TRUE(scheduler.step());
   scheduler.submit(asked(prompt_ids(150, 9), 1), into(prefilling));
@@ -261,8 +260,8 @@ TEST(Scheduler, refuses_what_cannot_be_before_it_waits) {
 
 TEST(Scheduler, answers_end_at_the_context_and_at_no_tokens) {
   const auto engine = tiny_engine({}, rows(2));
-  Scheduler scheduler(*engine);
   Answer full, none;
+  Scheduler scheduler(*engine);
   scheduler.submit(asked(prompt_ids(250), 100), into(full));
   scheduler.submit(asked(prompt_ids(5), 0), into(none));
   drain(scheduler);
@@ -274,8 +273,8 @@ TEST(Scheduler, answers_end_at_the_context_and_at_no_tokens) {
 
 TEST(Scheduler, a_row_for_which_nothing_can_be_drawn_fails_alone) {
   const auto engine = tiny_engine({}, rows(2));
-  Scheduler scheduler(*engine);
   Answer good, bad;
+  Scheduler scheduler(*engine);
   scheduler.submit(asked(prompt_ids(5), 10), into(good));
   Request nothing = asked(prompt_ids(6), 10);
   for (int32_t id = 0; id < 258; ++id) nothing.sampler.logit_bias.push_back({id, -INFINITY});
