@@ -8,8 +8,6 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
-static int64_t pages_of(int64_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
-
 int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t rows) {
   const int64_t all = pages_of(positions);
   // A window keeps the pages that its oldest visible position lies in, the step's own, and one partly shared page.

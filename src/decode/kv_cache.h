@@ -71,6 +71,11 @@ class KvCache {
   std::vector<std::vector<int32_t>> count_;  // references by page
 };
 
+// Pages that hold so many positions.
+constexpr int64_t pages_of(int64_t positions) {
+  return (positions + graph::kPagePositions - 1) / graph::kPagePositions;
+}
+
 // Pages of a group that `positions` positions of one sequence need at most, given that a step appends up to `rows`
 // rows.
 int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t rows);

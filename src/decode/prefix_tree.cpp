@@ -10,12 +10,6 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
-namespace {
-
-int64_t pages_of(int64_t positions) { return (positions + kPagePositions - 1) / kPagePositions; }
-
-}  // namespace
-
 PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes)
     : cache_(cache), page_bytes_(page_bytes.begin(), page_bytes.end()) {}
 

@@ -63,6 +63,20 @@ json::Object series_json(const probe::BenchSeries& s) {
   return o;
 }
 
+// What was measured, for both kinds of run.
+json::Object subject_json(const Context& context, const LoadedModel& loaded) {
+  json::Object d;
+  d["model"] = loaded.found.name;
+  d["executor"] = loaded.engine->executor().info().name;
+  d["numerics"] = name_of(loaded.engine->options().numerics);
+  d["threads"] = thread_count(context);
+  return d;
+}
+void print_subject(const Context& context, const LoadedModel& loaded) {
+  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
+                name_of(loaded.engine->options().numerics));
+}
+
 int run_streams(Context& context, int64_t streams) {
   const Args& args = context.args();
   const probe::StreamsOptions options{.streams = streams,
@@ -79,11 +93,7 @@ int run_streams(Context& context, int64_t streams) {
   const probe::StreamsResult r =
       probe::streams(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
   if (context.json()) {
-    json::Object d;
-    d["model"] = loaded.found.name;
-    d["executor"] = loaded.engine->executor().info().name;
-    d["numerics"] = name_of(loaded.engine->options().numerics);
-    d["threads"] = thread_count(context);
+    json::Object d = subject_json(context, loaded);
     d["parallel"] = streams;
     d["prompt_tokens"] = options.prompt_tokens;
     d["tokens"] = options.tokens;
@@ -97,8 +107,7 @@ int run_streams(Context& context, int64_t streams) {
     context.print_json(std::move(d));
     return 0;
   }
-  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
-                name_of(loaded.engine->options().numerics));
+  print_subject(context, loaded);
   context.print("  {} streams, {} + {} tokens each  {:9.1f} tok/s of answers\n", streams, options.prompt_tokens,
                 options.tokens, r.tps.median);
   context.print("  first token {:.0f} ms (last stream {:.0f}), between tokens {:.1f} ms (p99 {:.1f})\n",
@@ -125,11 +134,7 @@ int run(Context& context) {
   const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes + r.kv_bytes) / 1e9;
   const double gops = r.prefill.median * static_cast<double>(r.flops_token) / 1e9;
   if (context.json()) {
-    json::Object d;
-    d["model"] = loaded.found.name;
-    d["executor"] = loaded.engine->executor().info().name;
-    d["numerics"] = name_of(loaded.engine->options().numerics);
-    d["threads"] = thread_count(context);
+    json::Object d = subject_json(context, loaded);
     d["prompt_tokens"] = options.prompt_tokens;
     d["tokens"] = options.tokens;
     d["depth"] = options.depth;
@@ -148,8 +153,7 @@ int run(Context& context) {
   const auto spread = [](const probe::BenchSeries& s) {  // one run has none
     return s.tps.size() > 1 ? fmt::format("spread {:.1f} %, ", 100 * (s.p90 - s.p10) / s.median) : std::string();
   };
-  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
-                name_of(loaded.engine->options().numerics));
+  print_subject(context, loaded);
   if (options.prompt_tokens > 0)
     context.print("  prefill {:>5} tokens  {:9.1f} tok/s  ({}{:.0f} Gop/s)\n", options.prompt_tokens, r.prefill.median,
                   spread(r.prefill), gops);

@@ -149,7 +149,7 @@ int run(Context& context) {
     context.print("    {:>7} positions need {} of memory\n", c, show_size(memory_plan.at(c).total()));
   if (context.args().on("tensors"))
     for (const auto& [name, t] : model->tensors())
-      context.print("  {:<48} {:<20} [{}, {}]\n", name, name_of(t.format), t.N, t.K);
+      context.print("  {:<48} {:<20} [{}, {}]\n", printable_line(name), name_of(t.format), t.N, t.K);
   for (const std::string& sentence : warnings) context.warn("{}", sentence);
   return 0;
 }
