@@ -1,0 +1,188 @@
+#include "net/exchange.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "net/exchange_state.h"
+
+namespace hearth::net {
+
+namespace {
+using Lock = std::unique_lock<std::mutex>;
+using std::chrono::steady_clock;
+
+void require_no_answer(const ExchangeState& state) {
+  if (state.phase != ExchangeState::Phase::waits)
+    fail(ErrorKind::invalid_argument, "the request has its answer already, a second one cannot be sent");
+}
+
+void put_response(ExchangeState& state, Response response) {
+  state.next.head = ResponseHead{response.status, std::move(response.headers), std::move(response.content_type)};
+  state.next.bytes = std::move(response.body);
+  state.next.ends = true;
+  state.buffered = state.next.bytes.size();
+  state.phase = ExchangeState::Phase::answered;
+  state.wake_locked();
+}
+
+void put_abort(ExchangeState& state) {
+  state.phase = ExchangeState::Phase::aborted;
+  state.next.aborts = true;
+  state.wake_locked();
+}
+
+template <class Callback, class... Args>
+void call(const Callback& callback, Args... args) noexcept {
+  if (!callback) return;
+  try {
+    callback(args...);
+  } catch (const std::exception& e) {
+    log::error("net", "a callback of an exchange failed: {}", e.what());
+  }
+}
+}  // namespace
+
+ExchangeState::Ready ExchangeState::ready() {
+  const Lock lock(mutex);
+  if (next.head || next.ends || next.aborts || next.dropped || next.upgrade) return Ready::at_once;
+  return next.bytes.empty() ? Ready::nothing : Ready::bytes;
+}
+
+ExchangeState::Output ExchangeState::take() {
+  const Lock lock(mutex);
+  woken = false;
+  return std::exchange(next, Output{});
+}
+
+void ExchangeState::written(size_t bytes) {
+  std::function<void()> drained;
+  {
+    const Lock lock(mutex);
+    HEARTH_CHECK(bytes <= buffered, "{} bytes written, {} were buffered", bytes, buffered);
+    buffered -= bytes;
+    if (over && buffered < limits.stream_bytes / 2) {
+      over.reset();
+      drained = on_drained;
+    }
+  }
+  call(drained);
+}
+
+std::optional<ExchangeState::SteadyTime> ExchangeState::over_since() {
+  const Lock lock(mutex);
+  return over;
+}
+
+void ExchangeState::close(Exchange::End end, Port after) {
+  std::function<void(Exchange::End)> callback;
+  std::function<void()> dropped;  // these hold what is let go outside the lock
+  Output left;
+  {
+    const Lock lock(mutex);
+    if (after == Port::detaches) port = nullptr, left = std::exchange(next, Output{});
+    if (closed) return;
+    closed = end;
+    callback.swap(on_closed);
+    dropped.swap(on_drained);
+  }
+  call(callback, end);
+}
+
+Exchange::Exchange(std::shared_ptr<ExchangeState> state) : state_(std::move(state)) {}
+
+Exchange::~Exchange() {
+  const Lock lock(state_->mutex);
+  if (state_->port == nullptr) return;
+  if (state_->phase == ExchangeState::Phase::waits)
+    state_->next.dropped = true, state_->phase = ExchangeState::Phase::answered, state_->wake_locked();
+  else if (state_->phase == ExchangeState::Phase::streams)
+    put_abort(*state_);
+}
+
+void Exchange::send(Response response) {
+  check_response(response.status, response.headers, response.content_type);
+  const Lock lock(state_->mutex);
+  if (state_->phase == ExchangeState::Phase::aborted) return;
+  require_no_answer(*state_);
+  put_response(*state_, std::move(response));
+}
+
+void Exchange::begin_stream(int status, std::vector<Header> headers, std::string content_type) {
+  check_response(status, headers, content_type);
+  const Lock lock(state_->mutex);
+  if (state_->phase == ExchangeState::Phase::aborted) return;
+  require_no_answer(*state_);
+  state_->next.head = ResponseHead{status, std::move(headers), std::move(content_type)};
+  state_->next.streams = true;
+  state_->phase = ExchangeState::Phase::streams;
+  state_->last_write = steady_clock::now();
+  state_->wake_locked();
+}
+
+bool Exchange::write(std::string_view bytes) {
+  const Lock lock(state_->mutex);
+  ExchangeState& state = *state_;
+  if (state.phase == ExchangeState::Phase::waits)
+    fail(ErrorKind::invalid_argument, "a stream is written before begin_stream()");
+  if (state.port == nullptr || state.phase == ExchangeState::Phase::aborted) return true;
+  if (state.phase == ExchangeState::Phase::answered)
+    fail(ErrorKind::invalid_argument, "an answer is written to after its end");
+  state.last_write = steady_clock::now();
+  if (bytes.size() > state.limits.stream_bytes_max - std::min(state.buffered, state.limits.stream_bytes_max)) {
+    put_abort(state);
+    return false;
+  }
+  state.next.bytes.append(bytes);
+  state.buffered += bytes.size();
+  if (state.buffered > state.limits.stream_bytes && !state.over) state.over = steady_clock::now();
+  if (!bytes.empty()) state.wake_locked();
+  return !state.over;
+}
+
+void Exchange::end() {
+  const Lock lock(state_->mutex);
+  if (state_->phase == ExchangeState::Phase::waits)
+    fail(ErrorKind::invalid_argument, "a stream is ended before begin_stream()");
+  if (state_->phase != ExchangeState::Phase::streams) return;
+  state_->phase = ExchangeState::Phase::answered;
+  state_->next.ends = true;
+  state_->wake_locked();
+}
+
+void Exchange::abort() {
+  const Lock lock(state_->mutex);
+  put_abort(*state_);
+}
+
+size_t Exchange::buffered() const {
+  const Lock lock(state_->mutex);
+  return state_->port == nullptr ? 0 : state_->buffered;
+}
+
+bool Exchange::ended() const {
+  const Lock lock(state_->mutex);
+  return state_->closed.has_value();
+}
+
+Milliseconds Exchange::silence() const {
+  const Lock lock(state_->mutex);
+  return std::chrono::duration_cast<Milliseconds>(steady_clock::now() - state_->last_write);
+}
+
+void Exchange::on_closed(std::function<void(End)> callback) {
+  std::optional<End> end;
+  {
+    const Lock lock(state_->mutex);
+    end = state_->closed;
+    if (!end) state_->on_closed.swap(callback);  // the former one is let go outside the lock
+  }
+  if (end && callback) callback(*end);
+}
+
+void Exchange::on_drained(std::function<void()> callback) {
+  const Lock lock(state_->mutex);
+  if (!state_->closed) state_->on_drained.swap(callback);
+}
+
+}  // namespace hearth::net

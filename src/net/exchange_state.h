@@ -1,0 +1,75 @@
+// Private to net: where an exchange's owner (any thread) and its connection (its I/O thread) meet.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "net/exchange.h"
+#include "net/http.h"
+#include "net/response_head.h"
+
+namespace hearth::net {
+
+// The connection as the exchange sees it. wake() has take() called soon on the I/O thread; called with the exchange's
+// mutex held, so that the port cannot go away meanwhile.
+class ExchangePort {
+ public:
+  virtual void wake() = 0;
+
+ protected:
+  ~ExchangePort() = default;
+};
+
+class Upgrade;  // session.inl: takes the connection over
+
+struct ExchangeState {
+  using SteadyTime = std::chrono::steady_clock::time_point;
+
+  // What the connection is to write next.
+  struct Output {
+    std::optional<ResponseHead> head{};  // first of all
+    bool streams = false;                // the head is that of a stream
+    std::string bytes{};
+    bool ends = false;  // with these bytes
+    bool aborts = false;
+    bool dropped = false;  // nobody answers: 500
+    std::shared_ptr<Upgrade> upgrade{};
+  };
+  enum class Ready { nothing, bytes, at_once };
+
+  ExchangeState(ExchangePort* connection, const HttpLimits& bounds) : port(connection), limits(bounds) {}
+
+  // On the I/O thread. take() at most once until written() has reported all of its bytes (`bytes` alone, no framing).
+  Ready ready();
+  Output take();
+  void written(size_t bytes);
+  std::optional<SteadyTime> over_since();
+  // The first call decides what on_closed hears. `detach`: the port goes away, so later output is dropped.
+  enum class Port { stays, detaches };
+  void close(Exchange::End end, Port after);
+
+  void wake_locked() {
+    if (port != nullptr && !woken) port->wake(), woken = true;
+  }
+
+  std::mutex mutex;
+  ExchangePort* port;
+  const HttpLimits limits;
+
+  enum class Phase { waits, streams, answered, aborted };
+  Phase phase = Phase::waits;
+  bool woken = false;
+  Output next;          // since the last take()
+  size_t buffered = 0;  // in `next` and on the way to the system
+  std::optional<SteadyTime> over;
+  SteadyTime last_write = std::chrono::steady_clock::now();
+  std::optional<Exchange::End> closed;
+  std::function<void(Exchange::End)> on_closed;
+  std::function<void()> on_drained;
+};
+
+}  // namespace hearth::net

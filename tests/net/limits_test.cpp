@@ -1,0 +1,199 @@
+// what strangers may cost, each limit below, at and above.
+#include "net/fixture.h"
+
+namespace hearth::net::test {
+namespace {
+
+int status_of(const Server& server, const std::string& bytes) {
+  RawClient client = server.client();
+  const RawResponse r = client.ask(bytes);
+  if (r.status >= 400) {
+    EXPECT_NE(r.head.find("Connection: close"), r.head.npos) << r.head;
+    EXPECT_TRUE(client.wait_closed(1000)) << bytes.substr(0, 200);
+  }
+  return r.status;
+}
+
+TEST(HttpLimits, hostile_requests_are_refused_and_the_connection_ends) {
+  const Server server;
+  const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\n";
+  for (const auto& [bytes, status] : std::vector<std::pair<std::string, int>>{
+           {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505},
+           {std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11), 400},
+           {"GET /hello HTTP/1.1\nHost: a\n\n", 400},
+           {head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+           {head + "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400},
+           {head + "X: a\r\n b\r\nContent-Length: 0\r\n\r\n", 400},
+           {head + "Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n", 400},
+           {head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+           {head + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\n", 413},
+           {head + "Content-Length: 999999999999999999\r\n\r\n", 413},
+           {head + "Expect: a miracle\r\nContent-Length: 1\r\n\r\n", 417},
+           {head + "Transfer-Encoding: gzip\r\n\r\n", 501}})
+    EXPECT_EQ(status_of(server, bytes), status) << bytes.substr(0, 200);
+  EXPECT_EQ(status_of(server, get("/hello")), 200);
+}
+
+TEST(HttpLimits, head) {
+  const Server server;
+  const auto with_line = [](size_t n) { return "GET /" + std::string(n - 14, 'a') + " HTTP/1.1\r\nHost: a\r\n\r\n"; };
+  EXPECT_EQ(status_of(server, with_line(8191)), 404);
+  EXPECT_EQ(status_of(server, with_line(8192)), 404);
+  EXPECT_EQ(status_of(server, with_line(8193)), 414);
+  const auto with_head = [](size_t n) {
+    const std::string head = get("/hello", "X: \r\n");
+    return get("/hello", "X: " + std::string(n - head.size(), 'x') + "\r\n");
+  };
+  EXPECT_EQ(status_of(server, with_head((16 << 10) - 1)), 200);
+  EXPECT_EQ(status_of(server, with_head(16 << 10)), 200);
+  EXPECT_EQ(status_of(server, with_head((16 << 10) + 1)), 431);
+  const auto with_headers = [](int n) {
+    std::string headers;
+    for (int i = 1; i < n; ++i) headers += "X: y\r\n";
+    return get("/hello", headers);
+  };
+  EXPECT_EQ(status_of(server, with_headers(99)), 200);
+  EXPECT_EQ(status_of(server, with_headers(100)), 200);
+  EXPECT_EQ(status_of(server, with_headers(101)), 431);
+}
+
+TEST(HttpLimits, bodies_by_length_and_in_chunks) {
+  const Server server({}, 1000);
+  const auto chunked = [](size_t n) {
+    std::string out = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (size_t i = 0; i < n; ++i) out += "1\r\nx\r\n";
+    return out + "0\r\n\r\n";
+  };
+  for (const auto& [n, status] : {std::pair<size_t, int>{999, 200}, {1000, 200}, {1001, 413}}) {
+    EXPECT_EQ(status_of(server, post("/echo", std::string(n, 'x'))), status) << n;
+    EXPECT_EQ(status_of(server, chunked(n)), status) << n;
+  }
+}
+
+// The client goes on sending 33 MiB and still reads why it was refused.
+TEST(HttpLimits, the_answer_to_a_body_that_is_too_large_arrives) {
+  const Server server({}, 1 << 20);
+  RawClient client = server.client();
+  std::thread sender([&] { client.send(post("/echo", std::string(33 << 20, 'x'))); });
+  const RawResponse r = client.response();
+  sender.join();
+  EXPECT_EQ(r.status, 413);
+  EXPECT_EQ(r.body, "the body has 34603008 bytes, at most 1048576 are accepted\n");
+}
+
+TEST(HttpLimits, endless_chunks) {
+  const Server server({}, 1 << 20);
+  RawClient client = server.client();
+  client.send("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  std::thread sender([&] {
+    const std::string piece = "400\r\n" + std::string(1024, 'x') + "\r\n";
+    for (int i = 0; i < 3000 && client.send(piece); ++i) {
+    }
+  });
+  EXPECT_EQ(client.response().status, 413);
+  sender.join();
+}
+
+TEST(HttpLimits, slow_heads_and_bodies) {
+  HttpLimits limits;
+  limits.head_time = 100ms;
+  limits.body_idle = 100ms;
+  const Server server({.limits = limits});
+  {
+    RawClient client = server.client();
+    client.send("GET /hello HT");
+    EXPECT_EQ(client.response().status, 408);
+  }
+  {  // a byte now and then does not help
+    RawClient client = server.client();
+    const auto begin = std::chrono::steady_clock::now();
+    for (const char c : get("/hello", "X: " + std::string(100, 'x') + "\r\n")) {
+      if (!client.send({&c, 1}) || client.receive(10)) break;
+    }
+    EXPECT_EQ(client.response().status, 408);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  }
+  {
+    RawClient client = server.client();
+    client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab");
+    EXPECT_EQ(client.response().status, 408);
+  }
+  {  // as long as something comes, a body may take its time
+    RawClient client = server.client();
+    client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\n");
+    for (const char c : std::string("abcdef")) {
+      std::this_thread::sleep_for(30ms);
+      client.send({&c, 1});
+    }
+    EXPECT_EQ(client.response().body, "abcdef");
+  }
+  {  // nothing at all: no answer, only the end
+    RawClient client = server.client();
+    EXPECT_TRUE(client.wait_closed(2000));
+    EXPECT_EQ(client.buffer(), "");
+  }
+}
+
+TEST(HttpLimits, idle_connections_end) {
+  HttpLimits limits;
+  limits.keep_alive_idle = 50ms;
+  Server server({.limits = limits});
+  RawClient client = server.client();
+  EXPECT_EQ(client.ask(get("/hello")).status, 200);
+  EXPECT_TRUE(client.wait_closed(2000));
+  // Waiting for an answer is not idle.
+  RawClient busy = server.client();
+  busy.send(get("/hold"));
+  const auto exchange = server.held.get();
+  ASSERT_TRUE(exchange);
+  std::this_thread::sleep_for(150ms);
+  (*exchange)->send(text("late"));
+  EXPECT_EQ(busy.response().body, "late");
+}
+
+TEST(HttpLimits, connections) {
+  HttpLimits limits;
+  limits.connections_max = 3;
+  Server server({.limits = limits});
+  std::vector<RawClient> busy;
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  for (int i = 0; i < 2; ++i) {
+    busy.push_back(server.client());
+    busy.back().send(get("/hold"));
+    exchanges.push_back(server.held.get().value());
+  }
+  RawClient idle = server.client();
+  EXPECT_EQ(idle.ask(get("/hello")).status, 200);
+  // The idle one makes room.
+  RawClient third = server.client();
+  third.send(get("/hold"));
+  exchanges.push_back(server.held.get().value());
+  EXPECT_TRUE(idle.wait_closed(1000));
+  ASSERT_TRUE(eventually([&] { return server.server->connections() == 3; }));
+  // Now nobody is idle.
+  RawClient fourth = server.client();
+  const RawResponse r = fourth.ask(get("/hello"));
+  EXPECT_EQ(r.status, 503);
+  EXPECT_NE(r.head.find("Retry-After: 1\r\n"), r.head.npos);
+  EXPECT_TRUE(fourth.wait_closed(1000));
+  for (auto& exchange : exchanges) exchange->send(text("done"));
+  for (RawClient& client : busy) EXPECT_EQ(client.response().body, "done");
+  EXPECT_EQ(third.response().body, "done");
+  ASSERT_TRUE(eventually([&] { return server.client().ask(get("/hello")).status == 200; }));
+}
+
+// R-15 in small: others hold connections and send nothing useful, a healthy client is served.
+TEST(HttpLimits, rude_clients_do_not_hinder_others) {
+  HttpLimits limits;
+  limits.connections_max = 200;
+  const Server server({.limits = limits});
+  std::vector<RawClient> rude;
+  for (int i = 0; i < 150; ++i) {
+    rude.push_back(server.client());
+    rude.back().send(i % 2 ? "GET / HTTP/1.1\r\nX: " : "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na");
+  }
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(server.client().ask(get("/hello")).status, 200);
+}
+
+}  // namespace
+}  // namespace hearth::net::test

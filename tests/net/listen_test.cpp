@@ -1,0 +1,80 @@
+#include "net/listen.h"
+
+#include <sys/stat.h>
+
+#include "net/fixture.h"
+#include "support/outcome.h"
+#include "support/temp_dir.h"
+
+namespace hearth::net::test {
+namespace {
+
+using hearth::test::outcome;
+using hearth::test::TempDir;
+
+TEST(Listen, a_port_in_use_is_named) {
+  const Listener first = listen_tcp("127.0.0.1", 0);
+  EXPECT_GT(first.port, 0);
+  EXPECT_EQ(first.address, "127.0.0.1:" + std::to_string(first.port));
+  EXPECT_EQ(outcome([&] { listen_tcp("127.0.0.1", first.port); }),
+            "io: 127.0.0.1:" + std::to_string(first.port) + ": the port is in use by another process");
+}
+
+TEST(Listen, hosts) {
+  EXPECT_GT(listen_tcp("localhost", 0).port, 0);
+  EXPECT_TRUE(outcome([] { listen_tcp("192.0.2.1", 0); }).starts_with("io: 192.0.2.1:0: bind: "));
+  EXPECT_EQ(outcome([] { listen_tcp("127.0.0.1", 65536); }), "invalid_argument: port is 65536, expected 0 to 65535");
+}
+
+TEST(Listen, unix_sockets_serve_and_are_private) {
+  const TempDir dir;
+  const std::string path = dir.path() / "socket";
+  {
+    const Server server({.host = "", .unix_path = path});
+    EXPECT_EQ(server.port(), 0);
+    struct stat there {};
+    ASSERT_EQ(::stat(path.c_str(), &there), 0);
+    EXPECT_EQ(there.st_mode & 0777, 0600u);
+    RawClient client(path);
+    EXPECT_EQ(client.ask(get("/describe")).body, "GET /describe  unix ");
+    EXPECT_EQ(outcome([&] { listen_unix(path); }), "io: " + path + ": another process listens there");
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST(Listen, a_stale_socket_file_is_replaced_and_others_are_not) {
+  const TempDir dir;
+  const std::string path = dir.path() / "socket";
+  { const Listener left = listen_unix(path); }  // as a killed process leaves it
+  ASSERT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(outcome([&] { listen_unix(path); }), "accepted");
+  const std::string file = dir.write("file", "precious");
+  EXPECT_EQ(outcome([&] { listen_unix(file); }), "io: " + file + ": there is a file that is no socket");
+  EXPECT_EQ(hearth::test::read_bytes(file), "precious");
+  const std::string longer = dir.path() / std::string(120, 'x');
+  EXPECT_TRUE(outcome([&] { listen_unix(longer); }).starts_with("io: " + longer + ": a socket's path has 1 to 107 bytes"));
+}
+
+TEST(Listen, both_kinds_at_once) {
+  const TempDir dir;
+  const std::string path = dir.path() / "socket";
+  const Server server({.unix_path = path});
+  EXPECT_EQ(server.client().ask(get("/hello")).body, "hello");
+  EXPECT_EQ(RawClient(path).ask(get("/hello")).body, "hello");
+}
+
+TEST(Listen, inherited_sockets) {
+  ::setenv("LISTEN_PID", "1", 1);  // meant for another process
+  ::setenv("LISTEN_FDS", "1", 1);
+  EXPECT_TRUE(inherited_listeners().empty());
+  EXPECT_EQ(std::getenv("LISTEN_FDS"), nullptr);
+  std::vector<Listener> listeners;
+  listeners.push_back(listen_tcp("127.0.0.1", 0));
+  const int port = listeners[0].port;
+  const Server server({.host = "", .inherited = std::move(listeners)});
+  EXPECT_EQ(server.port(), port);
+  EXPECT_EQ(server.client().ask(get("/hello")).body, "hello");
+}
+
+}  // namespace
+}  // namespace hearth::net::test
