@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/error.h"
@@ -130,9 +131,13 @@ int32_t argmax(std::span<const float> values) {
   return 0;  // NaN alone
 }
 
-Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt)
-    : options_(std::move(options)), exempt_(std::move(exempt)), counts_(static_cast<size_t>(V), 0) {
+Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, int64_t top_logprobs)
+    : options_(std::move(options)),
+      exempt_(std::move(exempt)),
+      counts_(static_cast<size_t>(V), 0),
+      top_max_(static_cast<size_t>(std::clamp<int64_t>(top_logprobs, 0, V))) {
   validate(options_, V);
+  top_.reserve(top_max_);
   order_.reserve(static_cast<size_t>(V));
   if (options_.repetition_penalty == 0) options_.repetition_penalty = 1;
 }
@@ -161,6 +166,24 @@ void Sampler::penalize(std::span<float> z, std::span<const int32_t> history) {
     const float c = static_cast<float>(options_.frequency_penalty);
     each(options_.frequency_context, [c](float& v, float count) { v -= c * count; });
   }
+}
+
+// top_ = the highest values with their ids; a log-probability is (value - highest) - log_sum.
+void Sampler::keep_top(std::span<const float> values, double highest, double log_sum) {
+  top_.clear();
+  if (top_max_ == 0) return;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const float z = values[i];
+    if (!(z > kOut)) continue;
+    if (top_.size() == top_max_) {
+      if (!(z > top_.back().second)) continue;
+      top_.pop_back();
+    }
+    auto at = top_.end();
+    while (at != top_.begin() && std::prev(at)->second < z) --at;
+    top_.insert(at, {static_cast<int32_t>(i), z});
+  }
+  for (auto& [id, z] : top_) z = static_cast<float>((double{z} - highest) - log_sum);
 }
 
 // order_ = ids that are still in, the first n of them by falling probability (ties: lower id first).
@@ -244,9 +267,12 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     const int32_t best = argmax(logits);
     const float z = logits[static_cast<size_t>(best)];
     if (!std::isfinite(z)) nothing_to_draw(logits);
-    return {best, static_cast<float>(-log_sum_below(logits, z))};
+    const double log_sum = log_sum_below(logits, z);
+    keep_top(logits, double{z}, log_sum);
+    return {best, static_cast<float>(-log_sum)};
   }
   if (!log_softmax(logits)) nothing_to_draw(logits);
+  keep_top(logits, 0, 0);
   const auto top = [&] { return double{logits[static_cast<size_t>(argmax(logits))]}; };
   int32_t id;
   if (options_.hlg) {

@@ -1,5 +1,6 @@
 // From logits to one token (spec models 39, 40). Order: logit bias, repetition, presence, frequency -> log-softmax (the
-// reported log-probabilities) -> top-p, min-p, xtc, top-k -> divide by temperature -> draw.
+// reported log-probabilities) -> top-p, min-p, xtc, top-k -> divide by temperature -> draw. A constraint stands before
+// all of it: what it forbids is -inf already, and -inf stays so; hence log-probabilities are those of what it allows.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -36,8 +37,8 @@ struct Sampled {
 // One sequence's sampler. Engine thread; allocates only in its constructor.
 class Sampler {
  public:
-  // exempt: end ids and newline ids, never dropped by xtc.
-  Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt);
+  // exempt: end ids and newline ids, never dropped by xtc. top_logprobs: how many of the likeliest ids to report.
+  Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, int64_t top_logprobs = 0);
 
   // logits [V] are overwritten: with log-probabilities, -inf outside the sets; greedy (temperature 0) leaves them as
   // penalties and biases made them, and reports its log-probability from fp32 terms. history: prompt and answer so far.
@@ -46,10 +47,15 @@ class Sampler {
   // biases do.
   Sampled sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step);
 
+  // The likeliest ids of the last sample(), with their log-probabilities before the sets and the temperature: falling,
+  // ties lower id first. As many as were asked for, fewer where fewer can be drawn.
+  std::span<const std::pair<int32_t, float>> top() const { return top_; }
+
   const SamplerOptions& options() const { return options_; }
 
  private:
   void penalize(std::span<float> logits, std::span<const int32_t> history);
+  void keep_top(std::span<const float> values, double highest, double log_sum);
   void order_down_to(std::span<const float> logprobs, size_t n);
   void restrict(std::span<float> logprobs, uint64_t step);
   template <class Score>
@@ -60,6 +66,8 @@ class Sampler {
   std::vector<int32_t> exempt_;
   std::vector<int32_t> order_;   // ids by falling probability
   std::vector<int32_t> counts_;  // [V], zero between calls
+  std::vector<std::pair<int32_t, float>> top_;
+  size_t top_max_ = 0;
 };
 
 // z - log(sum(exp(z))) in place, fp64 sum in id order. Returns false when no finite value is there.

@@ -63,10 +63,13 @@ RequestId Scheduler::submit(Request request, Events events) {
   for (const int32_t id : request.prompt)
     if (id < 0 || id >= engine_.spec().V)
       hearth::fail(ErrorKind::invalid_argument, "token id {} is outside the vocabulary of {}", id, engine_.spec().V);
+  if (const int64_t top = request.top_logprobs.value_or(0); top < 0 || top > kTopLogprobsMax)
+    hearth::fail(ErrorKind::invalid_argument, "top_logprobs is {}, expected 0 to {}", top, kTopLogprobsMax);
   if (waiting_.size() >= options_.waiting_max)
     hearth::fail(ErrorKind::busy, "{} requests wait already", waiting_.size());
 
-  Sampler sampler(request.sampler, engine_.spec().V, joined(request.end_ids, request.newline_ids));
+  Sampler sampler(request.sampler, engine_.spec().V, joined(request.end_ids, request.newline_ids),
+                  request.top_logprobs.value_or(0));
   const std::string owner = request.owner;
   // The last token drawn need not be evaluated, so prompt + answer may pass the context by one.
   const int64_t max_tokens = std::min(request.max_tokens, engine_.context() - prompt + 1);
@@ -226,18 +229,38 @@ void Scheduler::draw(Row& row, std::span<float> logits) {
     keep_prompt(row);
   }
   if (generated >= row.max_tokens) return finish(row, FinishReason::length);
-  Sampled token;
+  Drawn drawn;
   try {
-    token = draw_token(row.sampler, engine_, logits, row.history, static_cast<uint64_t>(generated));
+    drawn = draw_allowed(row, logits);
   } catch (const Error& error) {
     return fail(row, error);
+  } catch (const std::bad_alloc&) {
+    return fail(row, Error(ErrorKind::out_of_memory, "the answer's constraint could not get the memory it needs"));
   }
-  if (std::ranges::find(row.request.end_ids, token.id) != row.request.end_ids.end())
-    return finish(row, FinishReason::stop);
-  row.history.push_back(token.id);
+  if (!drawn.token) return finish(row, FinishReason::stop);
+  row.history.push_back(drawn.token->id);
   if (++row.stats.generated_tokens == 1) row.stats.ttft_ms = ms_between(row.submitted, Clock::now());
-  if (row.events.token && !row.events.token(token.id, token.logprob)) return finish(row, FinishReason::stop);
+  const TokenEvent event{.id = drawn.token->id, .logprob = drawn.token->logprob, .top = row.sampler.top()};
+  if ((row.events.token && !row.events.token(event)) || drawn.last) return finish(row, FinishReason::stop);
   if (row.stats.generated_tokens == row.max_tokens) finish(row, FinishReason::length);
+}
+
+// The next token under the row's constraint.
+Scheduler::Drawn Scheduler::draw_allowed(Row& row, std::span<float> logits) {
+  const auto step = static_cast<uint64_t>(row.stats.generated_tokens);
+  Constraint* constraint = row.request.constraint.get();
+  if (constraint && constraint->finished()) return {};
+  if (constraint) constraint->apply(logits);
+  Sampled token;
+  try {
+    token = draw_token(row.sampler, engine_, logits, row.history, step);
+  } catch (const Error& error) {
+    if (!constraint || error.kind() != ErrorKind::invalid_argument) throw;
+    hearth::fail(ErrorKind::invalid_argument, "no token can be drawn: the constraint and the biases leave none");
+  }
+  if (std::ranges::find(row.request.end_ids, token.id) != row.request.end_ids.end()) return {};
+  if (constraint) constraint->accept(token.id);
+  return {.token = token, .last = constraint && constraint->finished()};
 }
 
 // Whole pages of a prompt are there for others as soon as they are evaluated; the page that the row writes on is not.

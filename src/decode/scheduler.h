@@ -9,10 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "decode/constraint.h"
 #include "decode/engine.h"
 #include "decode/generate.h"
 #include "decode/prefix_tree.h"
@@ -34,13 +38,24 @@ struct Request {
   std::vector<int32_t> newline_ids;  // exempt from xtc, as end ids are
   std::string owner;                 // owners take turns
   std::string space;  // requests of one space share prefixes: adapter, images and credential are its name
+  std::optional<int64_t> top_logprobs;     // 0 .. kTopLogprobsMax: so many of the likeliest beside each token
+  std::shared_ptr<Constraint> constraint;  // of this answer alone
+};
+inline constexpr int64_t kTopLogprobsMax = 20;
+
+// A token of an answer. Log-probabilities are natural ones after constraint, biases and penalties, before the sets and
+// the temperature (spec models 39), and the same in any company.
+struct TokenEvent {
+  int32_t id = 0;
+  float logprob = 0;
+  std::span<const std::pair<int32_t, float>> top;  // the likeliest, falling, ties lower id first; during the call
 };
 
 // Called on the engine thread, from step() or the scheduler's destructor; each request ends with one call of done or
 // failed. None may throw or call the scheduler. Each may be empty.
 struct Events {
   std::function<void(int64_t prompt, int64_t cached)> admitted;
-  std::function<bool(int32_t id, float logprob)> token;  // false: that was enough (finish = stop)
+  std::function<bool(const TokenEvent& token)> token;  // false: that was enough (finish = stop)
   std::function<void(FinishReason reason, const GenerateStats& stats)> done;
   std::function<void(const Error& error)> failed;
 };
@@ -58,7 +73,7 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Throws, and does nothing: Error{invalid_argument} for an empty prompt, an id outside the vocabulary, sampler
-  // options out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers; Error{busy} when
+  // options or top_logprobs out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers; Error{busy} when
   // waiting_max requests wait.
   RequestId submit(Request request, Events events);
 
@@ -87,6 +102,11 @@ class Scheduler {
   bool reserve(Row& row, int64_t n);
   void park(Row& row);
   void compose();
+  struct Drawn {
+    std::optional<Sampled> token;  // none: the answer ends before another one
+    bool last = false;             // nothing can follow it
+  };
+  Drawn draw_allowed(Row& row, std::span<float> logits);
   void draw(Row& row, std::span<float> logits);
   void keep_prompt(Row& row);
   void finish(Row& row, FinishReason reason);

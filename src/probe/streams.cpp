@@ -40,7 +40,7 @@ Run run_once(decode::Engine& engine, const StreamsOptions& o, Random& random) {
     request.max_tokens = o.tokens;
     Clock::time_point& before = last[static_cast<size_t>(i)];
     scheduler.submit(std::move(request), {.token =
-                                              [&run, &before, start](int32_t, float) {
+                                              [&run, &before, start](const decode::TokenEvent&) {
                                                 const Clock::time_point now = Clock::now();
                                                 if (before == Clock::time_point()) run.first.push_back(ms(now - start));
                                                 else run.between.push_back(ms(now - before));

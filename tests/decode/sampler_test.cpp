@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -104,6 +105,55 @@ TEST(Sampler, reported_logprobs_stand_before_the_sets_and_the_temperature) {
   const Sampled s = greedy(o, logs({0.1, 0.6, 0.3}));
   EXPECT_EQ(s.id, 1);
   EXPECT_FLOAT_EQ(s.logprob, std::log(0.6f));
+}
+
+TEST(TopLogprobs, are_the_likeliest_before_the_sets_with_ties_by_id) {
+  const Floats z = logs({0.1, 0.3, 0.2, 0.3, 0.1});
+  for (const double temperature : {0.0, 0.5}) {
+    SamplerOptions o;
+    o.temperature = temperature;
+    o.top_k = 1;
+    Sampler sampler(o, 5, {}, 4);
+    EXPECT_TRUE(sampler.top().empty());
+    Floats l = z;
+    const Sampled s = sampler.sample(l, {}, 0);
+    ASSERT_EQ(sampler.top().size(), 4u);
+    const Ids ids = {1, 3, 2, 0};
+    const std::vector<double> p = {0.3, 0.3, 0.2, 0.1};
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(sampler.top()[i].first, ids[i]);
+      EXPECT_NEAR(sampler.top()[i].second, std::log(p[i]), 1e-6);
+    }
+    EXPECT_EQ(sampler.top()[0], std::pair(s.id, s.logprob));
+    l = {1, -kInf, NAN, -kInf, 0};  // what cannot be drawn has none
+    sampler.sample(l, {}, 1);
+    ASSERT_EQ(sampler.top().size(), 2u);
+    EXPECT_EQ(sampler.top()[0].first, 0);
+    EXPECT_EQ(sampler.top()[1].first, 4);
+    EXPECT_NEAR(sampler.top()[1].second, -1 - std::log(1 + std::exp(-1.0)), 1e-6);
+  }
+  Sampler none({}, 5, {});
+  Floats l = z;
+  none.sample(l, {}, 0);
+  EXPECT_TRUE(none.top().empty());
+}
+
+// Against a sort of all, with lists longer and shorter than the vocabulary.
+TEST(TopLogprobs, equal_a_sort) {
+  for (const int64_t V : {3, 300}) {
+    Floats z(static_cast<size_t>(V));
+    for (size_t i = 0; i < z.size(); ++i) z[i] = std::round(8 * std::sin(static_cast<float>(i * i + 1)));
+    Ids order(z.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
+    std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
+      return z[static_cast<size_t>(a)] > z[static_cast<size_t>(b)];
+    });
+    Sampler sampler({}, V, {}, 20);
+    Floats l = z;
+    sampler.sample(l, {}, 0);
+    ASSERT_EQ(sampler.top().size(), std::min<size_t>(20, z.size()));
+    for (size_t i = 0; i < sampler.top().size(); ++i) EXPECT_EQ(sampler.top()[i].first, order[i]) << i;
+  }
 }
 
 TEST(TopP, keeps_the_smallest_set_that_reaches_it) {

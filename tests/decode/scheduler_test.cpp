@@ -6,71 +6,12 @@
 #include <algorithm>
 #include <map>
 
-#include "decode/tiny_engine.h"
+#include "decode/answers.h"
 #include "support/outcome.h"
 #include "support/scale.h"
 
 namespace hearth::decode {
 namespace {
-
-using Ids = std::vector<int32_t>;
-
-struct Answer {
-  Ids ids;
-  std::string end;  // name of the reason, or the error
-  int64_t cached = -1;
-  GenerateStats stats;
-};
-
-Events into(Answer& answer) {
-  return {.admitted = [&answer](int64_t, int64_t cached) { answer.cached = cached; },
-          .token =
-              [&answer](int32_t id, float) {
-                answer.ids.push_back(id);
-                return true;
-              },
-          .done =
-              [&answer](FinishReason reason, const GenerateStats& stats) {
-                EXPECT_EQ(answer.end, "");
-                answer.end = name_of(reason);
-                answer.stats = stats;
-              },
-          .failed =
-              [&answer](const Error& error) {
-                EXPECT_EQ(answer.end, "");
-                answer.end = error.what();
-              }};
-}
-
-Request asked(Ids prompt, int64_t max_tokens = 20) {
-  Request r;
-  r.prompt = std::move(prompt);
-  r.max_tokens = max_tokens;
-  return r;
-}
-
-EngineOptions rows(int64_t n, int64_t chunk = 32) {
-  return {.context = 256, .sequences_max = n, .prefill_chunk = chunk, .gathered_max = n};
-}
-
-// What the request gives alone, from an empty cache.
-Answer solo(Engine& engine, const Request& r) {
-  GenerateOptions options{.sampler = r.sampler, .max_tokens = r.max_tokens, .end_ids = r.end_ids};
-  Sequence s = engine.cache().make();
-  const Generated g = generate(engine, s, r.prompt, options, [](int32_t) { return true; });
-  engine.cache().free(s);
-  return {.ids = g.ids, .end = std::string(name_of(g.finish))};
-}
-
-void drain(Scheduler& scheduler) {
-  while (scheduler.step()) {
-  }
-}
-
-void expect_all_free(Engine& engine) {
-  for (size_t g = 0; g < engine.page_bytes().size(); ++g)
-    EXPECT_EQ(engine.cache().pages_free(g), engine.cache().pages_total(g));
-}
 
 // Prompts of many lengths, some with a common beginning, greedy and drawn, short and long answers, ends.
 std::vector<Request> mixed(int64_t count, uint64_t seed) {
@@ -115,6 +56,7 @@ void expect_as_alone(const test::TinyModel& model, EngineOptions options, Schedu
     const Answer want = solo(*alone, requests[i]);
     ASSERT_EQ(answers[i].ids, want.ids) << "request " << i;
     ASSERT_EQ(answers[i].end, want.end) << "request " << i;
+    ASSERT_EQ(answers[i].logprobs, want.logprobs) << "request " << i;
   }
 }
 
@@ -248,6 +190,11 @@ TEST(Scheduler, refuses_what_cannot_be_before_it_waits) {
   Request hot = asked({1});
   hot.sampler.temperature = -1;
   EXPECT_EQ(outcome(hot).substr(0, 17), "invalid_argument:");
+  Request top = asked({1});
+  top.top_logprobs = 21;
+  EXPECT_EQ(outcome(top), "invalid_argument: top_logprobs is 21, expected 0 to 20");
+  top.top_logprobs = -1;
+  EXPECT_EQ(outcome(top), "invalid_argument: top_logprobs is -1, expected 0 to 20");
   EXPECT_EQ(scheduler.counts().waiting, 0);
   for (int i = 0; i < 2; ++i) scheduler.submit(asked({1}), {});
   EXPECT_EQ(outcome(asked({1})), "busy: 2 requests wait already");
@@ -283,6 +230,41 @@ TEST(Scheduler, a_row_for_which_nothing_can_be_drawn_fails_alone) {
   EXPECT_EQ(good.end, "length");
   EXPECT_EQ(bad.end, "no token can be drawn: the biases leave none");
   EXPECT_TRUE(bad.ids.empty());
+}
+
+// Figures of a row among others, greedy and drawn, are those that it has alone.
+TEST(Scheduler, log_probabilities_do_not_depend_on_company) {
+  const auto engine = tiny_engine({}, rows(4));
+  const auto run = [&](size_t first, size_t count) {
+    std::vector<Answer> answers(count);
+    Scheduler scheduler(*engine, {.prefix_bytes = 0});
+    for (size_t i = 0; i < count; ++i) {
+      Request r = asked(prompt_ids(5 + static_cast<int64_t>(first + i), first + i), 12);
+      if ((first + i) % 2) r.sampler = {.temperature = 0.8, .top_p = 0.9, .seed = first + i};
+      r.top_logprobs = static_cast<int64_t>(first + i) * 5;
+      scheduler.submit(r, into(answers[i]));
+    }
+    drain(scheduler);
+    return answers;
+  };
+  const std::vector<Answer> together = run(0, 4);
+  for (size_t i = 0; i < 4; ++i) {
+    const Answer alone = std::move(run(i, 1)[0]);
+    EXPECT_EQ(together[i].ids, alone.ids);
+    EXPECT_EQ(together[i].logprobs, alone.logprobs);
+    EXPECT_EQ(together[i].tops, alone.tops);
+    for (size_t t = 0; t < alone.ids.size(); ++t) {
+      const Top& top = alone.tops[t];
+      ASSERT_EQ(top.size(), 5 * i);
+      EXPECT_TRUE(std::ranges::is_sorted(top, [](const auto& a, const auto& b) { return a.second > b.second; }));
+      if (i == 2) {
+        EXPECT_EQ(top[0], std::pair(alone.ids[t], alone.logprobs[t])) << "greedy takes the first";
+      }
+      if (const auto own = std::ranges::find(top, alone.ids[t], &Top::value_type::first); own != top.end()) {
+        EXPECT_EQ(own->second, alone.logprobs[t]);
+      }
+    }
+  }
 }
 
 }  // namespace
