@@ -15,6 +15,14 @@ std::pair<int32_t, float> parse_logit_bias(const std::string& text) {
   return {static_cast<int32_t>(*id), static_cast<float>(*bias)};
 }
 
+decode::CurvePoint parse_curve_point(const std::string& text) {
+  const size_t equal = text.find('=');
+  const auto x = parse_number(text.substr(0, equal));
+  const auto y = equal == std::string::npos ? std::nullopt : parse_number(text.substr(equal + 1));
+  if (!x || !y) fail(ErrorKind::invalid_argument, "--curve is '{}', expected two percentages: 0.5=2", text);
+  return {*x, *y};
+}
+
 decode::GenerateOptions sampling_options(const Context& context) {
   const Args& args = context.args();
   decode::GenerateOptions options;
@@ -38,13 +46,15 @@ decode::GenerateOptions sampling_options(const Context& context) {
   s.hlg_toe = *args.number("hlg-toe");
   s.hlg_shoulder = *args.number("hlg-shoulder");
   s.hlg_pivot_offset = *args.number("hlg-pivot-offset");
+  s.hlg_pivot = decode::parse_hlg_pivot(*args.text("hlg-pivot"));
+  for (const std::string& point : args.texts("curve")) s.curve.push_back(parse_curve_point(point));
   // 63 bits: whatever is reported can be given back as --seed.
   s.seed = static_cast<uint64_t>(args.integer("seed").value_or(static_cast<int64_t>(entropy64() >> 1)));
   validate(s, INT32_MAX);  // before anything is loaded; the vocabulary of --logit-bias is checked with the model
   return options;
 }
 
-bool draws(const decode::SamplerOptions& options) { return options.temperature > 0 || options.hlg; }
+bool draws(const decode::SamplerOptions& options) { return !options.greedy(); }
 
 void note_seed(const Context& context, const decode::SamplerOptions& options) {
   if (draws(options) && !context.args().given("seed")) context.note("seed {}", options.seed);

@@ -146,6 +146,16 @@ inline constexpr std::array kSamplingFlags = {
          .help = "nats from the likeliest token down to the pivot",
          .min = -1e6,
          .max = 1e6},
+    Flag{.name = "hlg-pivot",
+         .kind = ValueKind::choice,
+         .value = "top|entropy|median",
+         .fallback = "top",
+         .help = "what the curve is centred on"},
+    Flag{.name = "curve",
+         .kind = ValueKind::text,
+         .value = "X=Y",
+         .help = "tokens of X percent are drawn as if of Y percent; give 2 or more",
+         .repeat = true},
 };
 
 // Options as the flags say, with a drawn seed where none is given. Throws Error{invalid_argument} naming the option,
@@ -157,7 +167,8 @@ bool draws(const decode::SamplerOptions& options);  // not greedy: the seed matt
 // Tells a seed that was drawn, so that the answer can be had again.
 void note_seed(const Context& context, const decode::SamplerOptions& options);
 
-// "12=-3.5" of --logit-bias. Throws Error{invalid_argument}.
+// "12=-3.5" of --logit-bias, "0.5=2" of --curve. Throw Error{invalid_argument}.
 std::pair<int32_t, float> parse_logit_bias(const std::string& text);
+decode::CurvePoint parse_curve_point(const std::string& text);
 
 }  // namespace hearth::cli

@@ -87,6 +87,21 @@ double log_sum_below(std::span<const float> z, float top) {
 
 }  // namespace
 
+std::string_view name_of(HlgPivot pivot) {
+  switch (pivot) {
+    case HlgPivot::top: return "top";
+    case HlgPivot::entropy: return "entropy";
+    case HlgPivot::median: return "median";
+  }
+  return "unknown";
+}
+
+HlgPivot parse_hlg_pivot(std::string_view name) {
+  for (const HlgPivot pivot : {HlgPivot::top, HlgPivot::entropy, HlgPivot::median})
+    if (name == name_of(pivot)) return pivot;
+  fail(ErrorKind::invalid_argument, "hlg-pivot is {}, expected top, entropy or median", name);
+}
+
 void validate(const SamplerOptions& o, int64_t V) {
   in_range("temperature", o.temperature, o.temperature >= 0 && o.temperature <= 100, "0 to 100");
   in_range("top-p", o.top_p, o.top_p > 0 && o.top_p <= 1, "more than 0, up to 1");
@@ -106,6 +121,9 @@ void validate(const SamplerOptions& o, int64_t V) {
   in_range("hlg-toe", o.hlg_toe, o.hlg_toe > 0, "more than 0");
   in_range("hlg-shoulder", o.hlg_shoulder, o.hlg_shoulder > 0, "more than 0");
   in_range("hlg-pivot-offset", o.hlg_pivot_offset, true, "a number");
+  if (!o.curve.empty()) TransferCurve{o.curve};
+  if (o.hlg && !o.curve.empty())
+    fail(ErrorKind::invalid_argument, "hlg and curve are both given, expected one of them");
   for (const auto& [id, bias] : o.logit_bias) {
     if (id < 0 || id >= V) fail(ErrorKind::invalid_argument, "logit-bias names token {}, the vocabulary has {}", id, V);
     if (std::isnan(bias) || bias == -kOut)
@@ -140,6 +158,11 @@ Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt,
   top_.reserve(top_max_);
   order_.reserve(static_cast<size_t>(V));
   if (options_.repetition_penalty == 0) options_.repetition_penalty = 1;
+  if (!options_.curve.empty()) curve_.emplace(options_.curve);
+  if (options_.hlg || curve_) {
+    options_.top_p = 1;
+    options_.top_k = 0;
+  }
 }
 
 void Sampler::penalize(std::span<float> z, std::span<const int32_t> history) {
@@ -199,17 +222,22 @@ void Sampler::order_down_to(std::span<const float> logprobs, size_t n) {
   std::partial_sort(order_.begin(), order_.begin() + static_cast<int64_t>(n), order_.end(), before);
 }
 
+// The least number of ids, by falling probability, whose mass reaches that; order_ begins with them. All where rounding
+// leaves the whole mass short of it.
+size_t Sampler::order_to_mass(std::span<const float> l, double mass) {
+  size_t kept = 0;
+  double reached = 0;
+  for (size_t n = 64;; n *= 8) {  // sorted piece by piece: most sets are small
+    order_down_to(l, n);
+    const size_t sorted = std::min(n, order_.size());
+    while (kept < sorted && reached < mass) reached += std::exp(double{l[static_cast<size_t>(order_[kept++])]});
+    if (reached >= mass || sorted == order_.size()) return kept;
+  }
+}
+
 void Sampler::restrict(std::span<float> l, uint64_t step) {
   if (options_.top_p < 1) {
-    // Sorted piece by piece: most sets are small.
-    size_t kept = 0;
-    double mass = 0;
-    for (size_t n = 64;; n *= 8) {
-      order_down_to(l, n);
-      const size_t sorted = std::min(n, order_.size());
-      while (kept < sorted && mass < options_.top_p) mass += std::exp(double{l[static_cast<size_t>(order_[kept++])]});
-      if (mass >= options_.top_p || sorted == order_.size()) break;
-    }
+    const size_t kept = order_to_mass(l, options_.top_p);
     for (size_t i = kept; i < order_.size(); ++i) l[static_cast<size_t>(order_[i])] = kOut;
   }
   if (options_.min_p > 0) {
@@ -235,9 +263,28 @@ void Sampler::restrict(std::span<float> l, uint64_t step) {
   }
 }
 
-// The curve of spec server 18 around the pivot mu = max l - pivot_offset.
+double Sampler::pivot(std::span<const float> l) {
+  switch (options_.hlg_pivot) {
+    case HlgPivot::top: break;
+    case HlgPivot::entropy: {
+      double mean = 0;
+      for (const float v : l)
+        if (v > kOut) mean += std::exp(double{v}) * double{v};
+      return mean;
+    }
+    case HlgPivot::median: {
+      const size_t reached = order_to_mass(l, 0.5);
+      return double{l[static_cast<size_t>(order_[reached - 1])]};
+    }
+  }
+  return double{l[static_cast<size_t>(argmax(l))]} - options_.hlg_pivot_offset;
+}
+
+// The curve of spec server 18 around the pivot mu.
 double Sampler::hlg(double logprob, double mu) const {
-  const double m = options_.temperature > 0 ? 1 / options_.temperature : 1, w = options_.hlg_width;
+  constexpr double kSteepest = 1e300;  // 1 / T of the least T is infinite
+  const double m = options_.temperature > 0 ? std::min(1 / options_.temperature, kSteepest) : 1;
+  const double w = options_.hlg_width;
   const double a = options_.hlg_toe, b = options_.hlg_shoulder, z = logprob - mu;
   if (z > w) return m * w + m * b * std::log(1 + (z - w) / b);
   if (z < -w) return -m * w - m * a * std::log(1 + (-z - w) / a);
@@ -263,7 +310,7 @@ int32_t Sampler::draw(std::span<const float> logprobs, uint64_t step, const Scor
 
 Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step) {
   penalize(logits, history);
-  if (!options_.hlg && options_.temperature == 0) {
+  if (options_.greedy()) {
     const int32_t best = argmax(logits);
     const float z = logits[static_cast<size_t>(best)];
     if (!std::isfinite(z)) nothing_to_draw(logits);
@@ -273,15 +320,16 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   }
   if (!log_softmax(logits)) nothing_to_draw(logits);
   keep_top(logits, 0, 0);
-  const auto top = [&] { return double{logits[static_cast<size_t>(argmax(logits))]}; };
+  const double mu = options_.hlg ? pivot(logits) : 0;
+  restrict(logits, step);
   int32_t id;
   if (options_.hlg) {
-    const double mu = top() - options_.hlg_pivot_offset;
     id = draw(logits, step, [&](float l) { return hlg(l, mu); });
+  } else if (curve_) {
+    id = draw(logits, step, [&](float l) { return (*curve_)(l); });
   } else {
-    restrict(logits, step);
     // Measured from the highest, so that the least temperature overflows no finite score but far ones.
-    const double highest = top();
+    const double highest = double{logits[static_cast<size_t>(argmax(logits))]};
     id = draw(logits, step, [&](float l) { return (l - highest) / options_.temperature; });
   }
   return {id, logits[static_cast<size_t>(id)]};

@@ -3,11 +3,21 @@
 // all of it: what it forbids is -inf already, and -inf stays so; hence log-probabilities are those of what it allows.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "decode/transfer_curve.h"
+
 namespace hearth::decode {
+
+// The log-probability around which the hlg curve is straight: of the whole distribution, pivot_offset below the
+// highest; its mean, which is minus the entropy; that of the token at which half the mass is reached, likeliest first.
+enum class HlgPivot : uint8_t { top, entropy, median };
+std::string_view name_of(HlgPivot pivot);
+HlgPivot parse_hlg_pivot(std::string_view name);  // Error{invalid_argument} with the list
 
 struct SamplerOptions {
   double temperature = 0;         // 0: argmax; ties take the lower id
@@ -21,9 +31,15 @@ struct SamplerOptions {
   double frequency_penalty = 0;   // z - c * count
   int64_t repetition_context = 20, presence_context = 20, frequency_context = 20;  // last tokens; 0: all
   std::vector<std::pair<int32_t, float>> logit_bias;
-  bool hlg = false;  // replaces top-p, top-k and temperature (spec server 18)
+  // Either of two curves stands in place of top-p, top-k and temperature; min-p and xtc, which are off by default, go
+  // before it.
+  bool hlg = false;  // spec server 18; its slope is 1 / temperature, 1 at temperature 0
   double hlg_width = 4, hlg_toe = 4, hlg_shoulder = 6, hlg_pivot_offset = 6;
+  HlgPivot hlg_pivot = HlgPivot::top;
+  std::vector<CurvePoint> curve;  // spec server 19; empty: off
   uint64_t seed = 0;
+
+  bool greedy() const { return temperature == 0 && !hlg && curve.empty(); }  // the seed does not matter
 };
 
 // Throws Error{invalid_argument} naming option, value and range.
@@ -57,12 +73,15 @@ class Sampler {
   void penalize(std::span<float> logits, std::span<const int32_t> history);
   void keep_top(std::span<const float> values, double highest, double log_sum);
   void order_down_to(std::span<const float> logprobs, size_t n);
+  size_t order_to_mass(std::span<const float> logprobs, double mass);
   void restrict(std::span<float> logprobs, uint64_t step);
   template <class Score>
   int32_t draw(std::span<const float> logprobs, uint64_t step, const Score& score) const;
   double hlg(double logprob, double mu) const;
+  double pivot(std::span<const float> logprobs);
 
   SamplerOptions options_;
+  std::optional<TransferCurve> curve_;
   std::vector<int32_t> exempt_;
   std::vector<int32_t> order_;   // ids by falling probability
   std::vector<int32_t> counts_;  // [V], zero between calls

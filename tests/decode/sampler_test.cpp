@@ -14,6 +14,7 @@ namespace {
 
 using Floats = std::vector<float>;
 constexpr float kInf = std::numeric_limits<float>::infinity();
+const Floats kSix = {0, 1, 2, -1, 0.5f, 1.5f};
 
 Floats logs(const std::vector<double>& probabilities) {
   Floats z;
@@ -145,9 +146,8 @@ TEST(TopLogprobs, equal_a_sort) {
     for (size_t i = 0; i < z.size(); ++i) z[i] = std::round(8 * std::sin(static_cast<float>(i * i + 1)));
     Ids order(z.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
-    std::ranges::stable_sort(order, [&](int32_t a, int32_t b) {
-      return z[static_cast<size_t>(a)] > z[static_cast<size_t>(b)];
-    });
+    std::ranges::stable_sort(
+        order, [&](int32_t a, int32_t b) { return z[static_cast<size_t>(a)] > z[static_cast<size_t>(b)]; });
     Sampler sampler({}, V, {}, 20);
     Floats l = z;
     sampler.sample(l, {}, 0);
@@ -384,6 +384,122 @@ TEST(Hlg, straight_in_the_middle_and_logarithmic_outside) {
   EXPECT_NEAR(second, 20000 * (1 - p), 4 * std::sqrt(20000 * p * (1 - p)));
 }
 
+// Draws of a curve over six tokens against the frequencies that its scores give; chi-square with 5 degrees of freedom.
+void expect_frequencies(const SamplerOptions& options, const std::vector<double>& scores) {
+  Sampler sampler(options, 6, {});
+  std::vector<double> seen(6, 0);
+  double sum = 0;
+  for (const double s : scores) sum += std::exp(s);
+  for (uint64_t step = 0; step < 10000; ++step) {
+    Floats z = kSix;
+    ++seen[static_cast<size_t>(sampler.sample(z, {}, step).id)];
+  }
+  double chi = 0;
+  for (size_t i = 0; i < 6; ++i) {
+    const double expected = 10000 * std::exp(scores[i]) / sum;
+    chi += (seen[i] - expected) * (seen[i] - expected) / expected;
+  }
+  EXPECT_LT(chi, 20.5);
+}
+
+std::vector<double> log_probabilities(const Floats& z) {
+  double sum = 0;
+  for (const float v : z) sum += std::exp(double{v});
+  std::vector<double> l;
+  for (const float v : z) l.push_back(double{v} - std::log(sum));
+  return l;
+}
+
+// The definition, spelled out a second time.
+double bend(double z, double m, double w, double a, double b) {
+  if (std::fabs(z) <= w) return m * z;
+  return z > 0 ? m * w + m * b * std::log(1 + (z - w) / b) : -m * w - m * a * std::log(1 + (-z - w) / a);
+}
+
+TEST(Hlg, pivots_of_the_whole_distribution) {
+  const std::vector<double> l = log_probabilities(kSix);
+  double mean = 0;
+  for (const double v : l) mean += std::exp(v) * v;
+  // Likeliest first: 0.43, 0.26, 0.16, ...: half the mass is reached at the second.
+  for (const auto& [pivot, mu] :
+       {std::pair{HlgPivot::top, l[2] - 1.5}, std::pair{HlgPivot::entropy, mean}, std::pair{HlgPivot::median, l[5]}}) {
+    SamplerOptions o;
+    o.temperature = 0.5;
+    o.hlg = true;
+    o.hlg_pivot = pivot;
+    o.hlg_pivot_offset = 1.5;
+    o.hlg_width = 0.3;
+    o.hlg_toe = 0.5;
+    o.hlg_shoulder = 0.25;
+    o.seed = 12;
+    o.top_k = 1;  // replaced, as top-p is
+    o.top_p = 0.1;
+    std::vector<double> scores;
+    for (const double v : l) scores.push_back(bend(v - mu, 2, 0.3, 0.5, 0.25));
+    expect_frequencies(o, scores);
+  }
+  EXPECT_EQ(parse_hlg_pivot("median"), HlgPivot::median);
+  EXPECT_EQ(test::outcome([] { parse_hlg_pivot("mean"); }),
+            "invalid_argument: hlg-pivot is mean, expected top, entropy or median");
+}
+
+// Whatever the pivot, a curve that is straight throughout draws what the temperature alone draws.
+TEST(Hlg, a_huge_width_equals_the_temperature) {
+  for (const HlgPivot pivot : {HlgPivot::top, HlgPivot::entropy, HlgPivot::median})
+    for (const double temperature : {0.3, 1.0, 1.7, 5e-324}) {
+      SamplerOptions plain;
+      plain.temperature = temperature;
+      plain.seed = 5;
+      SamplerOptions o = plain;
+      o.hlg = true;
+      o.hlg_width = 1e6;
+      o.hlg_pivot = pivot;
+      Sampler want(plain, 6, {}), got(o, 6, {});
+      for (uint64_t step = 0; step < 500; ++step) {
+        Floats a = kSix, b = kSix;
+        const Sampled x = want.sample(a, {}, step), y = got.sample(b, {}, step);
+        ASSERT_EQ(x.id, y.id) << name_of(pivot) << " " << temperature << " " << step;
+        ASSERT_EQ(x.logprob, y.logprob);
+      }
+    }
+}
+
+TEST(Curve, draws_from_the_softmax_of_the_curve) {
+  SamplerOptions o;
+  o.curve = {{0.5, 0.05}, {10, 30}, {40, 35}, {100, 50}};
+  o.seed = 8;
+  const TransferCurve curve(o.curve);
+  std::vector<double> scores;
+  for (const double l : log_probabilities(kSix)) scores.push_back(curve(l));
+  for (const double temperature : {0.0, 0.2}) {  // replaced
+    o.temperature = temperature;
+    expect_frequencies(o, scores);
+  }
+}
+
+TEST(Curve, the_identity_equals_temperature_one) {
+  SamplerOptions plain;
+  plain.temperature = 1;
+  plain.seed = 21;
+  SamplerOptions o = plain;
+  o.curve = {{0.01, 0.01}, {100, 100}};
+  Sampler want(plain, 6, {}), got(o, 6, {});
+  for (uint64_t step = 0; step < 500; ++step) {
+    Floats a = kSix, b = kSix;
+    ASSERT_EQ(want.sample(a, {}, step).id, got.sample(b, {}, step).id) << step;
+  }
+}
+
+TEST(Curve, min_p_and_xtc_go_before_it) {
+  SamplerOptions o;
+  o.curve = {{1, 100}, {100, 100}};  // flat: all that is left is equally likely
+  o.min_p = 0.2;
+  EXPECT_EQ(kept(o, logs({0.05, 0.4, 0.25, 0.3})), (Ids{1, 2, 3}));
+  o.min_p = 0;
+  o.xtc_probability = 1;
+  EXPECT_EQ(kept(o, logs({0.05, 0.4, 0.25, 0.3})), (Ids{0, 2}));
+}
+
 TEST(Validate, names_option_value_and_range) {
   const auto says = [](auto&& edit) {
     SamplerOptions o;
@@ -409,6 +525,13 @@ TEST(Validate, names_option_value_and_range) {
   EXPECT_EQ(says([](SamplerOptions& o) { o.logit_bias = {{1, kInf}}; }),
             "invalid_argument: logit-bias of token 1 is inf, expected a number or -inf");
   EXPECT_EQ(says([](SamplerOptions& o) { o.logit_bias = {{1, -kInf}}; }), "accepted");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.curve = {{1, 1}}; }),
+            "invalid_argument: the curve has 1 points, expected 2 to 64");
+  EXPECT_EQ(says([](SamplerOptions& o) {
+              o.curve = {{1, 1}, {100, 100}};
+              o.hlg = true;
+            }),
+            "invalid_argument: hlg and curve are both given, expected one of them");
 }
 
 }  // namespace
