@@ -1,38 +1,13 @@
+// Requests in and out of the scheduler: who comes, waits, is held, goes. scheduler_step.cpp: what a step does.
 #include "decode/scheduler.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
+#include "decode/scheduler_row.h"
+
 namespace hearth::decode {
-
-using graph::kPagePositions;
-
-struct Scheduler::Row {
-  enum class State : uint8_t { runs, parked, ended };
-
-  RequestId id;
-  Request request;
-  Events events;
-  Sampler sampler;
-  int64_t max_tokens;
-  std::vector<int32_t> history;  // prompt and answer
-  Sequence sequence;             // of history, as far as it is evaluated
-  GenerateStats stats;
-  Clock::time_point submitted, admitted, first_logits;
-  State state = State::runs;
-  int64_t taken = 0;  // ids of the step at hand
-
-  bool runs() const { return state == State::runs; }
-  int64_t pending() const { return static_cast<int64_t>(history.size()) - sequence.length(); }
-  bool decodes() const { return pending() == 1 && stats.generated_tokens > 0; }
-};
-
 namespace {
-
-double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
 
 std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -49,11 +24,13 @@ Scheduler::Scheduler(Engine& engine, SchedulerOptions options)
 }
 
 Scheduler::~Scheduler() {
-  waiting_.remove([](const RowPtr&) { return true; }, [&](RowPtr row) { finish(*row, FinishReason::cancelled); });
+  const auto all = [](const Row&) { return true; };
+  take_out(all, [&](RowPtr row) { finish(*row, FinishReason::cancelled); });
   for (RowPtr& row : active_) finish(*row, FinishReason::cancelled);
+  settle_prompts();
 }
 
-RequestId Scheduler::submit(Request request, Events events) {
+Scheduler::RowPtr Scheduler::make_row(Request request, Events events) {
   const auto prompt = static_cast<int64_t>(request.prompt.size());
   if (prompt == 0) hearth::fail(ErrorKind::invalid_argument, "the prompt is empty");
   if (prompt > engine_.context())
@@ -65,15 +42,12 @@ RequestId Scheduler::submit(Request request, Events events) {
       hearth::fail(ErrorKind::invalid_argument, "token id {} is outside the vocabulary of {}", id, engine_.spec().V);
   if (const int64_t top = request.top_logprobs.value_or(0); top < 0 || top > kTopLogprobsMax)
     hearth::fail(ErrorKind::invalid_argument, "top_logprobs is {}, expected 0 to {}", top, kTopLogprobsMax);
-  if (waiting_.size() >= options_.waiting_max)
-    hearth::fail(ErrorKind::busy, "{} requests wait already", waiting_.size());
 
   Sampler sampler(request.sampler, engine_.spec().V, joined(request.end_ids, request.newline_ids),
                   request.top_logprobs.value_or(0));
-  const std::string owner = request.owner;
   // The last token drawn need not be evaluated, so prompt + answer may pass the context by one.
   const int64_t max_tokens = std::min(request.max_tokens, engine_.context() - prompt + 1);
-  auto row = std::make_unique<Row>(Row{.id = next_id_++,
+  auto row = std::make_unique<Row>(Row{.id = 0,
                                        .request = std::move(request),
                                        .events = std::move(events),
                                        .sampler = std::move(sampler),
@@ -87,32 +61,165 @@ RequestId Scheduler::submit(Request request, Events events) {
   row->stats.prompt_tokens = prompt;
   row->history = row->request.prompt;
   row->history.reserve(static_cast<size_t>(prompt + max_tokens));
-  const RequestId id = row->id;
+  return row;
+}
+
+void Scheduler::check_queue(int64_t more) const {
+  if (const int64_t waiting = waiting_rows(); waiting + more > options_.waiting_max)
+    hearth::fail(ErrorKind::busy, "{} requests wait already", waiting);
+}
+
+int64_t Scheduler::waiting_rows() const {
+  int64_t waiting = waiting_.size();
+  for (const auto& prompt : prompts_) waiting += static_cast<int64_t>(prompt->siblings.size());
+  return waiting;
+}
+
+RequestId Scheduler::submit(Request request, Events events) {
+  RowPtr row = make_row(std::move(request), std::move(events));
+  check_queue(1);
+  const RequestId id = row->id = next_id_++;
+  const std::string owner = row->request.owner;
   waiting_.push(owner, std::move(row));
   ++counts_.submitted;
   return id;
+}
+
+std::vector<RequestId> Scheduler::submit_together(std::vector<Submission> answers) {
+  if (answers.empty()) hearth::fail(ErrorKind::invalid_argument, "no answer is asked for");
+  std::vector<RowPtr> rows;
+  for (Submission& answer : answers) {
+    rows.push_back(make_row(std::move(answer.request), std::move(answer.events)));
+    const Request &first = rows.front()->request, &other = rows.back()->request;
+    if (other.prompt != first.prompt || other.space != first.space || other.owner != first.owner)
+      hearth::fail(ErrorKind::invalid_argument, "answer {} has another prompt, space or owner than the first",
+                   rows.size());
+  }
+  check_queue(static_cast<int64_t>(rows.size()));
+  auto prompt = std::make_unique<SharedPrompt>();
+  prompt->sequence = engine_.cache().make();
+  prompt->users = static_cast<int64_t>(rows.size());
+  prompt->evaluates = rows.front().get();
+  std::vector<RequestId> ids;
+  for (RowPtr& row : rows) {
+    ids.push_back(row->id = next_id_++);
+    row->shared = prompt.get();
+  }
+  prompt->siblings.assign(std::make_move_iterator(rows.begin() + 1), std::make_move_iterator(rows.end()));
+  counts_.submitted += prompt->users;
+  prompts_.push_back(std::move(prompt));
+  const std::string owner = rows.front()->request.owner;
+  waiting_.push(owner, std::move(rows.front()));
+  return ids;
+}
+
+// Hands over, and forgets, every such row that is not in the batch.
+void Scheduler::take_out(const std::function<bool(const Row&)>& which, const std::function<void(RowPtr)>& give) {
+  waiting_.remove([&](const RowPtr& row) { return which(*row); }, give);
+  const auto from = [&](std::vector<RowPtr>& rows) {
+    for (RowPtr& row : rows)
+      if (which(*row)) give(std::move(row));
+    std::erase(rows, nullptr);
+  };
+  from(held_);
+  for (const auto& prompt : prompts_) from(prompt->siblings);
 }
 
 void Scheduler::cancel(RequestId id) { cancelled_.push_back(id); }
 
 void Scheduler::take_cancellations() {
   if (cancelled_.empty()) return;
-  const auto gone = [&](const RowPtr& row) {
-    return std::find(cancelled_.begin(), cancelled_.end(), row->id) != cancelled_.end();
+  const auto gone = [&](const Row& row) {
+    return std::find(cancelled_.begin(), cancelled_.end(), row.id) != cancelled_.end();
   };
   const auto end = [&](Row& row) {
     ++counts_.cancelled;
     finish(row, FinishReason::cancelled);
   };
-  waiting_.remove(gone, [&](RowPtr row) { end(*row); });
+  take_out(gone, [&](RowPtr row) { end(*row); });
   for (RowPtr& row : active_)
-    if (gone(row)) end(*row);
+    if (gone(*row)) end(*row);
   cancelled_.clear();
   sweep();
 }
 
+void Scheduler::hold(RequestId id) {
+  for (const auto& prompt : prompts_)
+    for (RowPtr& row : prompt->siblings)
+      if (row->id == id) row->held = true;
+  const auto keep = [&](RowPtr row) {
+    row->held = true;
+    leave_prompt(*row);  // the others do not wait for its reader; started anew, it finds what they evaluated
+    held_.push_back(std::move(row));
+  };
+  waiting_.remove([&](const RowPtr& row) { return row->id == id; }, keep);
+  for (RowPtr& row : active_)
+    if (row->id == id) keep(std::move(row));
+  std::erase(active_, nullptr);
+  for (RowPtr& row : held_)
+    if (row->id == id) row->held = true;  // released, and not back in the batch yet
+  settle_prompts();
+}
+
+void Scheduler::release(RequestId id) {
+  for (RowPtr& row : held_)
+    if (row->id == id) row->held = false;  // admit() brings it back
+  for (const auto& prompt : prompts_)
+    for (RowPtr& row : prompt->siblings)
+      if (row->id == id) row->held = false;
+  settle_prompts();
+}
+
+// The row names its prompt no longer; settle_prompts() sees to the others.
+void Scheduler::leave_prompt(Row& row) {
+  SharedPrompt* prompt = std::exchange(row.shared, nullptr);
+  if (!prompt) return;
+  if (prompt->evaluates == &row) prompt->evaluates = nullptr;
+  --prompt->users;
+}
+
+// Prompts that nobody evaluates any more are handed to the first that is not held; those without users go.
+void Scheduler::settle_prompts() {
+  for (auto& prompt : prompts_) {
+    if (prompt->users == 0) {
+      engine_.cache().free(prompt->sequence);
+      prompt.reset();
+      continue;
+    }
+    if (prompt->state != SharedPrompt::State::cold || prompt->evaluates) continue;
+    const auto next = std::ranges::find_if(prompt->siblings, [](const RowPtr& row) { return !row->held; });
+    if (next == prompt->siblings.end()) continue;
+    RowPtr row = std::move(*next);
+    prompt->siblings.erase(next);
+    prompt->evaluates = row.get();
+    const std::string owner = row->request.owner;
+    waiting_.push_front(owner, std::move(row));
+  }
+  std::erase(prompts_, nullptr);
+}
+
+// The prompt is evaluated, and these are its logits: its other answers may start.
+void Scheduler::share_prompt(Row& row, std::span<const float> logits) {
+  SharedPrompt* prompt = row.shared;
+  leave_prompt(row);
+  if (!prompt) return;
+  try {
+    prompt->logits.assign(logits.begin(), logits.end());
+    prompt->sequence = engine_.cache().fork(row.sequence);
+    prompt->state = SharedPrompt::State::ready;
+  } catch (const std::bad_alloc&) {
+    prompt->state = SharedPrompt::State::given_up;
+  }
+  for (auto sibling = prompt->siblings.rbegin(); sibling != prompt->siblings.rend(); ++sibling) {
+    const std::string owner = (*sibling)->request.owner;
+    if ((*sibling)->held) held_.push_back(std::move(*sibling));
+    else waiting_.push_front(owner, std::move(*sibling));
+  }
+  prompt->siblings.clear();
+}
+
 // The pool holds every active row's prompt and the part of its answer that is reserved, and this row's too. What the
-// prefix tree refers to counts as free: it is given up when it is in the way.
+// prefix tree refers to, and shared prompts and held rows keep, counts as free: it is given up when it is in the way.
 bool Scheduler::fits(const Row& row) const {
   const auto positions = [&](const Row& r) {
     const int64_t answer = std::min(r.max_tokens, options_.tokens_reserved);
@@ -127,16 +234,38 @@ bool Scheduler::fits(const Row& row) const {
   return true;
 }
 
-void Scheduler::admit() {
-  while (std::cmp_less(active_.size(), engine_.options().sequences_max)) {
-    std::optional<RowPtr> row = waiting_.take([&](const RowPtr& r) { return active_.empty() || fits(*r); });
-    if (!row) return;
-    start(std::move(*row));
+// Rows that were held come first, and nobody overtakes them. Returns whether any row started.
+bool Scheduler::admit() {
+  const auto room = [&] { return std::cmp_less(active_.size(), engine_.options().sequences_max); };
+  const auto may_start = [&](const RowPtr& row) { return active_.empty() || fits(*row); };
+  bool started = false;
+  for (RowPtr& row : held_) {
+    if (row->held) continue;
+    if (row->sequence.length() == 0) {
+      const std::string owner = row->request.owner;
+      waiting_.push_front(owner, std::move(row));
+    } else if (room() && may_start(row)) {
+      active_.push_back(std::move(row));
+      started = true;
+    }
   }
+  std::erase(held_, nullptr);
+  const auto comes_back = [](const RowPtr& row) { return !row->held; };
+  while (room() && std::ranges::none_of(held_, comes_back)) {
+    std::optional<RowPtr> row = waiting_.take(may_start);
+    if (!row) break;
+    start(std::move(*row));
+    started = true;
+  }
+  return started;
 }
 
 void Scheduler::start(RowPtr row) {
-  row->sequence = prefixes_.match(row->request.space, row->history, static_cast<int64_t>(row->history.size()) - 1);
+  SharedPrompt* prompt = row->shared && row->shared->evaluates != row.get() ? row->shared : nullptr;
+  const bool evaluated = prompt && prompt->state == SharedPrompt::State::ready;
+  row->sequence = evaluated ? engine_.cache().fork(prompt->sequence)
+                            : prefixes_.match(row->request.space, row->history,
+                                              static_cast<int64_t>(row->history.size()) - 1);
   if (row->admitted == Clock::time_point()) {  // else it was parked
     row->admitted = Clock::now();
     row->stats.queue_ms = ms_between(row->submitted, row->admitted);
@@ -144,166 +273,19 @@ void Scheduler::start(RowPtr row) {
     if (row->events.admitted) row->events.admitted(row->stats.prompt_tokens, row->stats.cached_tokens);
   }
   active_.push_back(std::move(row));
-}
-
-// Room for n more positions of a row: prefixes are given up first, then the youngest rows are parked, this one last.
-bool Scheduler::reserve(Row& row, int64_t n) {
-  KvCache& cache = engine_.cache();
-  for (;;) {
-    bool missing = false;
-    for (size_t g = 0; g < engine_.page_bytes().size(); ++g)
-      if (const int64_t pages = cache.missing(row.sequence, n, g); pages > 0)
-        missing |= !prefixes_.make_room(g, cache.pages_free(g) + pages);
-    if (!missing && cache.reserve(row.sequence, n)) return true;
-    const auto youngest = std::find_if(active_.rbegin(), active_.rend(), [](const RowPtr& r) { return r->runs(); });
-    const bool itself = youngest->get() == &row;
-    park(**youngest);
-    if (itself) return false;
-  }
-}
-
-// Its pages are free for others; it is evaluated anew when there is room, to the same ids.
-void Scheduler::park(Row& row) {
-  engine_.cache().free(row.sequence);
-  row.state = Row::State::parked;
-  ++counts_.parked;
-}
-
-// The next step, with room reserved: rows that decode first, then prompts in order of admission.
-void Scheduler::compose() {
-  const int64_t rows_max = std::max(engine_.options().prefill_chunk, engine_.options().sequences_max);
-  rows_.clear();
-  inputs_.clear();
-  int64_t left = rows_max;
-  for (const bool decodes : {true, false})
-    for (const RowPtr& row : active_) {
-      if (!row->runs() || row->decodes() != decodes || left == 0) continue;
-      row->taken = std::min(row->pending(), left);
-      if (!reserve(*row, row->taken)) continue;
-      left -= row->taken;
-      rows_.push_back(row.get());
-    }
-  std::erase_if(rows_, [](const Row* row) { return !row->runs(); });  // parked for another one
-  HEARTH_CHECK(!rows_.empty(), "{} rows, and the oldest one finds no page", active_.size());
-  for (Row* row : rows_) {
-    const std::span<const int32_t> history = row->history;
-    inputs_.push_back({&row->sequence,
-                       history.subspan(static_cast<size_t>(row->sequence.length()), static_cast<size_t>(row->taken)),
-                       row->taken == row->pending() ? 1 : 0});
-  }
-}
-
-bool Scheduler::step() {
-  take_cancellations();
-  admit();
-  if (active_.empty()) return false;
-  compose();
-  sweep();
-  std::span<float> logits;
-  try {
-    logits = engine_.step(inputs_);
-  } catch (const Error& error) {
-    for (Row* row : rows_) fail(*row, error);
-    sweep();
-    return true;
-  } catch (const std::bad_alloc&) {
-    for (Row* row : rows_) fail(*row, Error(ErrorKind::out_of_memory, "the step could not get the memory it needs"));
-    sweep();
-    return true;
-  }
-  const auto V = static_cast<size_t>(engine_.spec().V);
-  for (size_t i = 0; i < rows_.size(); ++i) {
-    if (inputs_[i].outputs == 0) continue;
-    draw(*rows_[i], logits.first(V));
-    logits = logits.subspan(V);
-  }
-  sweep();
-  return true;
-}
-
-void Scheduler::draw(Row& row, std::span<float> logits) {
-  const int64_t generated = row.stats.generated_tokens;
-  if (row.first_logits == Clock::time_point()) {
-    row.first_logits = Clock::now();
-    row.stats.prefill_ms = ms_between(row.admitted, row.first_logits);
-    keep_prompt(row);
-  }
-  if (generated >= row.max_tokens) return finish(row, FinishReason::length);
-  Drawn drawn;
-  try {
-    drawn = draw_allowed(row, logits);
-  } catch (const Error& error) {
-    return fail(row, error);
-  } catch (const std::bad_alloc&) {
-    return fail(row, Error(ErrorKind::out_of_memory, "the answer's constraint could not get the memory it needs"));
-  }
-  if (!drawn.token) return finish(row, FinishReason::stop);
-  row.history.push_back(drawn.token->id);
-  if (++row.stats.generated_tokens == 1) row.stats.ttft_ms = ms_between(row.submitted, Clock::now());
-  const TokenEvent event{.id = drawn.token->id, .logprob = drawn.token->logprob, .top = row.sampler.top()};
-  if ((row.events.token && !row.events.token(event)) || drawn.last) return finish(row, FinishReason::stop);
-  if (row.stats.generated_tokens == row.max_tokens) finish(row, FinishReason::length);
-}
-
-// The next token under the row's constraint.
-Scheduler::Drawn Scheduler::draw_allowed(Row& row, std::span<float> logits) {
-  const auto step = static_cast<uint64_t>(row.stats.generated_tokens);
-  Constraint* constraint = row.request.constraint.get();
-  if (constraint && constraint->finished()) return {};
-  if (constraint) constraint->apply(logits);
-  Sampled token;
-  try {
-    token = draw_token(row.sampler, engine_, logits, row.history, step);
-  } catch (const Error& error) {
-    if (!constraint || error.kind() != ErrorKind::invalid_argument) throw;
-    hearth::fail(ErrorKind::invalid_argument, "no token can be drawn: the constraint and the biases leave none");
-  }
-  if (std::ranges::find(row.request.end_ids, token.id) != row.request.end_ids.end()) return {};
-  if (constraint) constraint->accept(token.id);
-  return {.token = token, .last = constraint && constraint->finished()};
-}
-
-// Whole pages of a prompt are there for others as soon as they are evaluated; the page that the row writes on is not.
-void Scheduler::keep_prompt(Row& row) {
-  const int64_t pages = row.stats.prompt_tokens / kPagePositions;
-  if (options_.prefix_bytes == 0 || pages == 0) return;
-  Sequence prompt = engine_.cache().make();
-  prompt.ids.assign(row.history.begin(), row.history.begin() + pages * kPagePositions);
-  for (size_t g = 0; g < prompt.pages.size(); ++g)
-    prompt.pages[g].assign(row.sequence.pages[g].begin(), row.sequence.pages[g].begin() + pages);
-  prefixes_.insert(row.request.space, prompt);
-}
-
-void Scheduler::finish(Row& row, FinishReason reason) {
-  if (row.first_logits != Clock::time_point()) row.stats.decode_ms = ms_between(row.first_logits, Clock::now());
-  if (options_.prefix_bytes > 0) prefixes_.insert(row.request.space, row.sequence);
-  engine_.cache().free(row.sequence);
-  prefixes_.shrink(options_.prefix_bytes);
-  row.state = Row::State::ended;
-  if (row.events.done) row.events.done(reason, row.stats);
-}
-
-void Scheduler::fail(Row& row, const Error& error) {
-  engine_.cache().free(row.sequence);
-  row.state = Row::State::ended;
-  if (row.events.failed) row.events.failed(error);
-}
-
-// Rows that ended leave; parked ones wait again in front of their owner's line, the oldest first.
-void Scheduler::sweep() {
-  for (auto row = active_.rbegin(); row != active_.rend(); ++row)
-    if ((*row)->state == Row::State::parked) {
-      (*row)->state = Row::State::runs;
-      const std::string owner = (*row)->request.owner;
-      waiting_.push_front(owner, std::move(*row));
-    }
-  std::erase_if(active_, [](const RowPtr& row) { return !row || row->state == Row::State::ended; });
+  if (!prompt) return;
+  Row& last = *active_.back();
+  leave_prompt(last);
+  if (!evaluated) return;
+  logits_ = prompt->logits;
+  draw(last, logits_);
 }
 
 Scheduler::Counts Scheduler::counts() const {
   Counts counts = counts_;
   counts.active = static_cast<int64_t>(active_.size());
-  counts.waiting = waiting_.size();
+  counts.waiting = waiting_rows();
+  counts.held = static_cast<int64_t>(held_.size());
   return counts;
 }
 

@@ -62,6 +62,11 @@ struct Events {
 
 using RequestId = uint64_t;
 
+struct Submission {
+  Request request;
+  Events events;
+};
+
 // Engine thread only.
 class Scheduler {
  public:
@@ -77,15 +82,26 @@ class Scheduler {
   // waiting_max requests wait.
   RequestId submit(Request request, Events events);
 
-  // Ends it before the next step (finish = cancelled), waiting or not; an unknown or finished one is nothing.
+  // Several answers to one prompt, which is evaluated once (spec server 15): requests alike in prompt, space and owner.
+  // Each answer is the one that submit() would give; to all but the first to start the whole prompt counts as cached.
+  // All of them or none: throws as submit(), and Error{invalid_argument} where they are not alike or there are none.
+  std::vector<RequestId> submit_together(std::vector<Submission> answers);
+
+  // Ends it before the next step (finish = cancelled), waiting, held or not; an unknown or finished one is nothing.
   void cancel(RequestId id);
 
-  // One step. False: there was nothing to do. Never throws: what goes wrong ends the rows that it touches.
+  // From the next step on it is not stepped, until release(): its reader is slow (spec server 48). It leaves its place
+  // in the batch to others and keeps its pages while nobody needs them; its answer is the same. An unknown or finished
+  // one is nothing. Between steps only.
+  void hold(RequestId id);
+  void release(RequestId id);
+
+  // One step. False: there was nothing to do, though requests may be held. Never throws: what goes wrong ends the rows that it touches.
   bool step();
 
-  // Rows of the batch, requests that wait, rows that were parked for want of pages since the start.
+  // Rows of the batch, requests that wait, those that are held, rows that were parked for want of pages since the start.
   struct Counts {
-    int64_t active = 0, waiting = 0, parked = 0, submitted = 0, cancelled = 0;
+    int64_t active = 0, waiting = 0, held = 0, parked = 0, submitted = 0, cancelled = 0;
   };
   Counts counts() const;
   const PrefixTree& prefixes() const { return prefixes_; }
@@ -93,13 +109,23 @@ class Scheduler {
  private:
   using Clock = std::chrono::steady_clock;
   struct Row;
+  struct SharedPrompt;
   using RowPtr = std::unique_ptr<Row>;
 
+  RowPtr make_row(Request request, Events events);
+  void check_queue(int64_t more) const;
+  int64_t waiting_rows() const;
+  void take_out(const std::function<bool(const Row&)>& which, const std::function<void(RowPtr)>& give);
   void take_cancellations();
-  void admit();
+  void leave_prompt(Row& row);
+  void settle_prompts();
+  void share_prompt(Row& row, std::span<const float> logits);
+  bool admit();
   bool fits(const Row& row) const;
   void start(RowPtr row);
   bool reserve(Row& row, int64_t n);
+  bool give_up_prompt();
+  bool park_held();
   void park(Row& row);
   void compose();
   struct Drawn {
@@ -118,9 +144,12 @@ class Scheduler {
   PrefixTree prefixes_;
   WaitQueue<RowPtr> waiting_;
   std::vector<RowPtr> active_;  // in order of admission
+  std::vector<RowPtr> held_;    // with those that were released and find no place yet
+  std::vector<std::unique_ptr<SharedPrompt>> prompts_;
   std::vector<RequestId> cancelled_;
   std::vector<Row*> rows_;         // of the step at hand,
   std::vector<StepInput> inputs_;  // and what it evaluates of each
+  std::vector<float> logits_;      // of a shared prompt, for one of its answers to draw from
   RequestId next_id_ = 1;
   Counts counts_;
 };
