@@ -11,18 +11,20 @@ namespace hearth::decode {
 using graph::kPagePositions;
 
 PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes)
-    : cache_(cache), page_bytes_(page_bytes.begin(), page_bytes.end()) {}
+    : cache_(cache), page_bytes_(page_bytes.begin(), page_bytes.end()) {
+  for (size_t g = 0; g < page_bytes_.size(); ++g) nodes_.emplace_back(static_cast<size_t>(cache.pages_total(g)), 0);
+}
 
 PrefixTree::~PrefixTree() { shrink(0); }
 
 void PrefixTree::refer(size_t group, int32_t page) {
   cache_.hold(group, page);
-  bytes_ += page_bytes_[group];
+  if (nodes_[group][static_cast<size_t>(page)]++ == 0) bytes_ += page_bytes_[group];
 }
 
 void PrefixTree::release(size_t group, int32_t page) {
   cache_.drop(group, page);
-  bytes_ -= page_bytes_[group];
+  if (--nodes_[group][static_cast<size_t>(page)] == 0) bytes_ -= page_bytes_[group];
 }
 
 PrefixTree::Path PrefixTree::walk(std::string_view space, std::span<const int32_t> ids, int64_t most) const {
@@ -167,10 +169,12 @@ bool PrefixTree::drop_leaves(const Worth& worth, const Enough& enough) {
 }
 
 bool PrefixTree::make_room(size_t group, int64_t pages) {
-  // What somebody else refers to as well is not freed by giving it up, nor is what lies in front of it.
+  // What somebody else refers to as well is not freed by giving it up, nor is what lies in front of it. A page that two
+  // nodes share is free when both are gone.
   const auto frees = [&](const Node& leaf) {
-    return std::ranges::any_of(leaf.pages[group],
-                               [&](int32_t page) { return page >= 0 && cache_.references(group, page) == 1; });
+    return std::ranges::any_of(leaf.pages[group], [&](int32_t page) {
+      return page >= 0 && cache_.references(group, page) == nodes_[group][static_cast<size_t>(page)];
+    });
   };
   return drop_leaves(frees, [&] { return cache_.pages_free(group) >= pages; });
 }

@@ -39,7 +39,7 @@ class PrefixTree {
   // The same until the tree refers to no more bytes.
   void shrink(int64_t bytes);
 
-  int64_t bytes() const { return bytes_; }      // of the pages referred to; one that two nodes share counts twice
+  int64_t bytes() const { return bytes_; }      // of the pages referred to; one that two nodes share counts once
   int64_t entries() const { return entries_; }  // nodes
 
  private:
@@ -69,6 +69,7 @@ class PrefixTree {
 
   KvCache& cache_;
   std::vector<int64_t> page_bytes_;
+  std::vector<std::vector<int32_t>> nodes_;  // that refer to a page, by group
   std::map<std::string, Node, std::less<>> roots_;
   uint64_t clock_ = 0;
   int64_t bytes_ = 0, entries_ = 0;

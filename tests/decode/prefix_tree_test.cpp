@@ -110,8 +110,22 @@ TEST(PrefixTree, counts_the_bytes_it_refers_to) {
   EXPECT_EQ(f.tree.bytes(), 4 * 100 + 4 * 10);
   f.keep(joined(counted(64), counted(1, 900)));  // splits at a page's border: nothing is shared
   EXPECT_EQ(f.tree.bytes(), 5 * 100 + 5 * 10);
-  f.keep(joined(counted(70), counted(1, 900)));  // splits inside of one: both halves reach into it
-  EXPECT_EQ(f.tree.bytes(), 7 * 100 + 7 * 10);
+  f.keep(joined(counted(70), counted(1, 900)));  // splits inside of one: both halves reach into it, it counts once
+  EXPECT_EQ(f.tree.bytes(), 6 * 100 + 6 * 10);
+  EXPECT_EQ(f.taken(0), 6);
+  EXPECT_EQ(f.taken(1), 6);
+}
+
+TEST(PrefixTree, gives_up_a_page_that_two_of_its_nodes_share) {
+  Fixture f({group(0)}, {3});
+  f.keep(counted(60));
+  Sequence half = f.tree.match("", counted(60), 30);
+  f.tree.insert("", half);  // the node is split inside of its only page
+  f.cache.free(half);
+  EXPECT_EQ(f.tree.entries(), 2);
+  EXPECT_EQ(f.tree.bytes(), 100);
+  EXPECT_TRUE(f.tree.make_room(0, 3));
+  EXPECT_EQ(f.tree.bytes(), 0);
 }
 
 TEST(PrefixTree, a_window_needs_the_pages_that_the_next_position_sees) {
@@ -222,6 +236,7 @@ TEST(PrefixTree, loses_no_page_and_no_content_in_a_random_walk) {
     for (const Sequence& s : live) f.expect_whole(s);
   }
   for (Sequence& s : live) f.cache.free(s);
+  EXPECT_EQ(f.tree.bytes(), 100 * f.taken(0) + 10 * f.taken(1)) << "every page that is taken, once";
   f.tree.shrink(0);
   EXPECT_EQ(f.taken(0), 0);
   EXPECT_EQ(f.taken(1), 0);
