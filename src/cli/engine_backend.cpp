@@ -45,7 +45,7 @@ EngineBackend::EngineBackend(LoadedModel& loaded, decode::GenerateOptions option
 EngineBackend::~EngineBackend() { loaded_.engine->cache().free(sequence_); }
 
 std::vector<int32_t> EngineBackend::prompt_of(std::span<const ChatMessage> messages) const {
-  const ModelText& text = *loaded_.text;
+  const model::ModelText& text = *loaded_.text;
   if (text.has_template()) {
     json::Array list;
     for (const ChatMessage& m : messages) {

@@ -99,11 +99,11 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   // Outlives the tokenizer's thread also where the engine throws: `text` is joined before it goes.
   const std::shared_ptr<model::Model> model = model::Model::open(loaded.found.path);
   double text_ms = 0;
-  std::future<std::unique_ptr<ModelText>> text;
+  std::future<std::unique_ptr<model::ModelText>> text;
   if (request.needs_text)
     text = std::async(std::launch::async, [&model, &text_ms] {
       const auto text_start = std::chrono::steady_clock::now();
-      auto made = std::make_unique<ModelText>(*model);
+      auto made = std::make_unique<model::ModelText>(*model);
       text_ms = ms_since(text_start);
       return made;
     });
@@ -114,15 +114,20 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   if (options.context == 0 && request.context_wanted > 0)
     options.context = std::min(request.context_wanted, model->spec().context);
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);
+  if (request.tune) request.tune(*model, *executor, options);
   loaded.times.open = ms_since(start);
   if (request.first) {
     loaded.text = text.get();
     request.first(loaded.found.name, *loaded.text);
   }
   {
-    Progress progress(context, "loading " + loaded.found.name, Progress::Unit::share);
-    loaded.engine = std::make_unique<decode::Engine>(model, std::move(executor), options,
-                                                     [&](int64_t done, int64_t total) { progress.show(done, total); });
+    std::optional<Progress> bar;
+    if (!request.progress) bar.emplace(context, "loading " + loaded.found.name, Progress::Unit::share);
+    loaded.engine =
+        std::make_unique<decode::Engine>(model, std::move(executor), options, [&](int64_t done, int64_t total) {
+          if (bar) bar->show(done, total);
+          else request.progress(done, total);
+        });
   }
   loaded.times.engine = loaded.engine->times();
   if (request.needs_text) {

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/open_model.h"
+#include "model/model_text.h"
 #include "cpu/pack_cache.h"
 #include "decode/engine.h"
 
@@ -96,7 +97,7 @@ json::Object times_json(const LoadTimes& times);
 struct LoadedModel {
   hub::FoundModel found;
   std::unique_ptr<decode::Engine> engine;
-  std::unique_ptr<ModelText> text;
+  std::unique_ptr<model::ModelText> text;
   LoadTimes times;
 };
 
@@ -106,8 +107,13 @@ struct LoadRequest {
   int64_t sequences_max = 1;
   bool needs_text = true;
   int64_t context_wanted = 0;  // asked for when --context is absent, as far as the model was trained; 0: all that fits
+  // Sets what depends on the model: how many rows, how large a pool.
+  std::function<void(const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options)> tune =
+      {};
+  // Sees the progress in place of the bar on stderr.
+  std::function<void(int64_t done, int64_t total)> progress = {};
   // Sees the model's name and text before any weight is read: what it throws costs no load. Needs needs_text.
-  std::function<void(const std::string& name, const ModelText& text)> first = {};
+  std::function<void(const std::string& name, const model::ModelText& text)> first = {};
 };
 
 // Values that stand in for the flags of the same names; nullopt: the flag decides.

@@ -73,9 +73,10 @@ class DirModel final : public Model {
 
  private:
   void read_generation() {
-    if (dir_.generation_config)
-      add_end_ids(dir_.generation_config->get("eos_token_id"),
-                  (path_ / "generation_config.json: eos_token_id").string(), spec_);
+    if (!dir_.generation_config) return;
+    add_end_ids(dir_.generation_config->get("eos_token_id"), (path_ / "generation_config.json: eos_token_id").string(),
+                spec_);
+    if (const json::Object* object = dir_.generation_config->object()) generation_config_ = *object;
   }
 
   void read_kv() {

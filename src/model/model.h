@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "formats/config.h"
 #include "model/spec.h"
 #include "model/weights.h"
@@ -31,6 +32,8 @@ class Model {
   const Templates& templates() const { return templates_; }
   // KV formats that the snapshot asks for, one a layer; empty: none said.
   const std::vector<graph::KvFormat>& kv() const { return kv_; }
+  // generation_config.json as it is; empty: the snapshot has none.
+  const json::Object& generation_config() const { return generation_config_; }
   // License and format, for `hearth show`.
   const std::string& license() const { return license_; }
   virtual std::string_view format() const = 0;                                    // "gguf" or "safetensors"
@@ -46,6 +49,7 @@ class Model {
   Templates templates_;
   std::vector<graph::KvFormat> kv_;
   std::string license_;
+  json::Object generation_config_;
 };
 
 }  // namespace hearth::model

@@ -68,7 +68,7 @@ std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loade
   if (!prompt.ids.empty()) return prompt.ids;
   prompt.text = text_or_stdin(prompt.text);
   check_prompt(prompt.text, args);
-  const ModelText& text = *loaded.text;
+  const model::ModelText& text = *loaded.text;
   std::vector<int32_t> encoded;
   if (!args.on("raw") && text.has_template()) {
     json::Array messages;

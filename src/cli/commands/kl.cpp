@@ -45,7 +45,8 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
 // KL compares token by token: one text must be the same tokens to both, whatever each puts around it.
-void require_same_tokens(const LoadedModel& a, const std::string& b, const ModelText& b_text, const std::string& text) {
+void require_same_tokens(const LoadedModel& a, const std::string& b, const model::ModelText& b_text,
+                         const std::string& text) {
   constexpr text::EncodeOptions kPlain{.parse_special = false, .add_special = false};
   const std::vector<int32_t> ids = a.text->tokenizer().encode(text, kPlain),
                              others = b_text.tokenizer().encode(text, kPlain);
@@ -83,7 +84,7 @@ int run(Context& context) {
                  {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
   std::vector<int32_t> ids;
   request.positional = "MODEL_B";
-  request.first = [&](const std::string& name, const ModelText& text) {
+  request.first = [&](const std::string& name, const model::ModelText& text) {
     for (const std::string& d : documents) {
       require_same_tokens(a, name, text, d);
       const std::vector<int32_t> more = a.text->encode_text(d);

@@ -34,11 +34,11 @@ int run(Context& context) {
   options.rows_max = *context.args().integer("rows");
   if (*context.args().text("method") == "llama") options.method = eval::PerplexityMethod::llama;
   std::vector<int32_t> ids;
-  const LoadedModel loaded = load_model(
-      context,
-      {.gathered_max = 64, .context_wanted = options.row, .first = [&](const std::string&, const ModelText& text) {
-         ids = eval::perplexity_ids(text.tokenizer(), documents, options);
-       }});
+  const LoadedModel loaded = load_model(context, {.gathered_max = 64,
+                                                  .context_wanted = options.row,
+                                                  .first = [&](const std::string&, const model::ModelText& text) {
+                                                    ids = eval::perplexity_ids(text.tokenizer(), documents, options);
+                                                  }});
   Progress progress(context, "perplexity", Progress::Unit::count);
   const eval::Perplexity p = eval::perplexity(*loaded.engine, loaded.text->tokenizer(), ids, options,
                                               [&](int64_t done, int64_t total) { progress.show(done, total); });

@@ -4,6 +4,7 @@
 #include "cli/context.h"
 #include "cli/input.h"
 #include "cli/open_model.h"
+#include "model/model_text.h"
 #include "cli/text_width.h"
 
 namespace hearth::cli {
@@ -23,7 +24,7 @@ constexpr Flag kFlags[] = {
     {.name = "text", .help = "prints the rendered conversation instead of its ids"},
 };
 
-text::Rendered render_file(const Context& context, const ModelText& text, const std::string& file) {
+text::Rendered render_file(const Context& context, const model::ModelText& text, const std::string& file) {
   constexpr size_t kBytesMax = size_t{32} << 20;
   const std::string name = file == "-" ? "standard input" : file;
   const std::string source =
@@ -40,7 +41,7 @@ int run(Context& context) {
 
   const hub::FoundModel found = find_model(context);
   const std::unique_ptr<model::Model> model = model::Model::open(found.path);
-  const ModelText text(*model);
+  const model::ModelText text(*model);
   text::Rendered rendered;
   if (chat) rendered = render_file(context, text, *chat);
   const std::string source = chat ? rendered.text : text_or_stdin(*plain);
