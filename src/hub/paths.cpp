@@ -61,5 +61,9 @@ fs::path config_folder(const Env& env) { return xdg_folder(env, "XDG_CONFIG_HOME
 fs::path data_folder(const Env& env) { return xdg_folder(env, "XDG_DATA_HOME", ".local/share"); }
 fs::path state_folder(const Env& env) { return xdg_folder(env, "XDG_STATE_HOME", ".local/state"); }
 fs::path cache_folder(const Env& env) { return xdg_folder(env, "XDG_CACHE_HOME", ".cache"); }
+fs::path runtime_folder(const Env& env) {
+  const std::string base = env("XDG_RUNTIME_DIR").value_or("");
+  return base.empty() ? state_folder(env) / "run" : fs::path(base) / "hearth";
+}
 
 }  // namespace hearth::hub
