@@ -1,0 +1,52 @@
+// How a dialect writes an answer: as one document, or as events of a stream.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/generation.h"
+#include "server/http/problem.h"
+
+namespace hearth::server {
+
+struct AnswerHead {
+  std::string request_id;  // x-request-id
+  std::string model;       // the resolved id
+  int64_t created = 0;     // seconds since 1970
+};
+
+// All of one answer, for a document.
+struct Collected {
+  struct Call {
+    std::string id, name, arguments;
+  };
+  std::string text, reasoning;
+  std::vector<Call> calls;
+  json::Array logprobs;
+  std::string reason, stop;  // of finish
+  Usage usage;
+
+  void add(const Event& event);
+};
+
+// One request's answer in one dialect; one thread at a time. Strings are whole server-sent events.
+class AnswerWriter {
+ public:
+  virtual ~AnswerWriter() = default;
+  virtual Dialect dialect() const { return Dialect::openai; }
+
+  virtual std::string begin(const AnswerHead& head, const Usage& admitted) = 0;  // what goes out at admission
+  virtual std::string event(const Event& event) = 0;  // text ... finish, of any answer; may be empty
+  virtual std::string end() = 0;                      // behind the last finish
+  virtual std::string failure(const Problem& problem, std::string_view request_id) = 0;  // in place of what is missing
+  virtual std::string ping() = 0;
+  virtual json::Value document(const AnswerHead& head, const std::vector<Collected>& answers) = 0;
+};
+
+// Usages of n answers to one prompt, together.
+Usage total(const std::vector<Collected>& answers);
+
+std::string random_id(std::string_view prefix);  // "chatcmpl-" and 24 letters and digits
+
+}  // namespace hearth::server

@@ -1,0 +1,422 @@
+#include "server/dialects/openai_chat.h"
+
+#include <algorithm>
+
+#include "net/sse.h"
+#include "server/dialects/sampling_fields.h"
+
+namespace hearth::server::openai {
+namespace {
+
+constexpr Field kFields[] = {
+    {"model", FieldType::string, "a name of /v1/models; empty: the default model", 0, 1024},
+    {"messages", FieldType::array, "the conversation", 1, 8192, {}, true},
+    {"stream", FieldType::boolean, "server-sent events"},
+    {"stream_options", FieldType::object, "include_usage: a last chunk with the usage"},
+    {"max_tokens", FieldType::integer, "tokens of the answer at most", 0, 1e9},
+    {"max_completion_tokens", FieldType::integer, "the same; wins", 0, 1e9},
+    {"stop", FieldType::string_or_array, "up to 16 strings that end the answer"},
+    {"n", FieldType::integer, "answers to one prompt", 1, 8},
+    {"logprobs",
+     FieldType::boolean,
+     "log-probabilities of the tokens",
+     -kUnbounded,
+     kUnbounded,
+     {},
+     false,
+     "logprobs must be of type bool"},
+    {"top_logprobs",
+     FieldType::integer,
+     "the likeliest tokens beside each; -1: unset",
+     -1,
+     20,
+     {},
+     false,
+     "top_logprobs must be of type int"},
+    {"logprobs_format", FieldType::string, "openai or mlx", -kUnbounded, kUnbounded, "openai|mlx"},
+    {"tools", FieldType::array, "functions that the model may call", 0, 256},
+    {"tool_choice", FieldType::string_or_object, "none, auto, required, or a function"},
+    {"parallel_tool_calls", FieldType::boolean, "false: one call at most"},
+    {"tool_grammar", FieldType::boolean, "false: calls are not constrained by their schemas"},
+    {"response_format", FieldType::object, "text, json_object, json_schema"},
+    {"guided_grammar", FieldType::string, "an EBNF grammar that the answer follows", 0, 256 << 10},
+    {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, 256 << 10},
+    {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
+    {"guided_json", FieldType::string_or_object, "a JSON schema"},
+    {"structured_outputs", FieldType::object, "the same fields in one object"},
+    {"best_of", FieldType::integer, "not supported beyond n", 0, 1e6},
+    {"echo", FieldType::boolean, "not supported"},
+    {"suffix", FieldType::string, "not supported"},
+};
+
+const json::Value* present(const json::Object& body, std::string_view key) {
+  const json::Value* value = body.find(key);
+  return value && !value->is_null() ? value : nullptr;
+}
+
+json::Value format_of(std::string kind, json::Value value) {
+  json::Object o;
+  o["kind"] = std::move(kind);
+  o["value"] = std::move(value);
+  return o;
+}
+
+}  // namespace
+
+std::span<const Field> chat_fields() { return kFields; }
+
+void check_messages(const json::Value& messages) {
+  static constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool", "function"};
+  const json::Array& list = *messages.array();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const std::string where = fmt::format("messages[{}]", i);
+    if (!list[i].object()) throw RequestError("messages", where + " must be an object");
+    const json::Value* role = list[i].get("role");
+    if (!role || !role->string()) throw RequestError("messages", where + ".role must be a string");
+    if (std::find(std::begin(kRoles), std::end(kRoles), *role->string()) == std::end(kRoles))
+      throw RequestError("messages", where + ".role must be one of system, developer, user, assistant, tool");
+    if (const json::Value* content = list[i].get("content")) check_content(*content, where + ".content");
+  }
+}
+
+void check_tools(const json::Value& tools) {
+  const json::Array& list = *tools.array();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const json::Value* function = list[i].get("function");
+    const json::Value* name = function ? function->get("name") : nullptr;
+    if (!name || !name->string() || name->string()->empty() || name->string()->size() > 256)
+      throw RequestError("tools", fmt::format("tools[{}].function.name must be a string of 1 to 256 bytes", i));
+    if (const json::Value* parameters = function->get("parameters"); parameters && !parameters->object())
+      throw RequestError("tools", fmt::format("tools[{}].function.parameters must be an object", i));
+  }
+}
+
+json::Value read_tool_choice(const json::Value& choice, const json::Value& tools) {
+  if (const std::string* word = choice.string()) {
+    if (*word != "none" && *word != "auto" && *word != "required")
+      throw RequestError("tool_choice", "tool_choice must be none, auto, required, or name a function");
+    if (*word == "required" && (!tools.array() || tools.array()->size() == 0))
+      throw RequestError("tool_choice", "tool_choice is required and there are no tools");
+    return choice;
+  }
+  const json::Value* function = choice.get("function");
+  const json::Value* name = function ? function->get("name") : choice.get("name");
+  if (!name || !name->string()) throw RequestError("tool_choice", "tool_choice.function.name must be a string");
+  bool known = false;
+  if (const json::Array* list = tools.array())
+    for (const json::Value& tool : *list)
+      known |= tool.get("function") && tool.get("function")->get("name") && *tool.get("function")->get("name") == *name;
+  if (!known)
+    throw RequestError("tool_choice", fmt::format("tool_choice names {}, which is none of the tools", *name->string()));
+  json::Object o;
+  o["name"] = *name;
+  return o;
+}
+
+json::Value read_format(const json::Object& body) {
+  const json::Value* structured = present(body, "structured_outputs");
+  const auto inside = [&](std::string_view key) { return structured ? structured->get(key) : nullptr; };
+  if (const json::Value* grammar = present(body, "guided_grammar")) return format_of("grammar", *grammar);
+  const json::Value* format = present(body, "response_format");
+  if (format) {
+    const json::Value* type = format->get("type");
+    if (!type || !type->string()) throw RequestError("response_format", "response_format.type must be a string");
+    if (*type->string() == "json_schema") {
+      const json::Value* outer = format->get("json_schema");
+      const json::Value* schema = outer ? outer->get("schema") : format->get("schema");
+      if (!schema || !(schema->object() || schema->is_bool()))
+        throw RequestError("response_format", "response_format.json_schema.schema must be an object");
+      return format_of("json_schema", *schema);
+    }
+    if (*type->string() == "json_object") return format_of("json_object", {});
+    if (*type->string() != "text")
+      throw RequestError("response_format", "response_format.type must be text, json_object or json_schema");
+  }
+  if (const json::Value* schema = present(body, "guided_json")) {
+    if (schema->object()) return format_of("json_schema", *schema);
+    try {
+      return format_of("json_schema", json::parse(*schema->string(), "guided_json"));
+    } catch (const Error& error) {
+      throw RequestError("guided_json", error.what());
+    }
+  }
+  if (const json::Value* schema = inside("json")) return format_of("json_schema", *schema);
+  if (const json::Value* grammar = inside("grammar"); grammar && grammar->string())
+    return format_of("grammar", *grammar);
+  if (const json::Value* regex = present(body, "guided_regex")) return format_of("regex", *regex);
+  if (const json::Value* regex = inside("regex"); regex && regex->string()) return format_of("regex", *regex);
+  const json::Value* choice = present(body, "guided_choice");
+  if (!choice) choice = inside("choice");
+  if (!choice) return {};
+  if (!choice->array()) throw RequestError("guided_choice", "guided_choice must be an array of strings");
+  for (const json::Value& word : *choice->array())
+    if (!word.string()) throw RequestError("guided_choice", "guided_choice must be an array of strings");
+  return format_of("choice", *choice);
+}
+
+std::string read_keep_alive(const json::Object& body) {
+  const json::Value* value = present(body, "keep_alive");
+  if (!value) return "";
+  return value->string() ? *value->string() : json::dump(*value);
+}
+
+ChatRequest parse_chat(const json::Object& body) {
+  check_fields(body, kFields);
+  ChatRequest request;
+  Generation& g = request.generation;
+  read_sampling(body, g);
+  const auto on = [&](std::string_view key, bool fallback) {
+    const json::Value* value = present(body, key);
+    return value ? value->as_bool(key) : fallback;
+  };
+  if (const json::Value* model = present(body, "model")) request.model = *model->string();
+  g.messages = *body.find("messages");
+  check_messages(g.messages);
+  request.stream = on("stream", false);
+  if (const json::Value* options = present(body, "stream_options")) {
+    const json::Value* usage = options->get("include_usage");
+    if (usage && !usage->is_bool())
+      throw RequestError("stream_options", "stream_options.include_usage must be of type bool");
+    request.include_usage = usage && usage->as_bool("include_usage");
+  }
+  for (const char* key : {"max_tokens", "max_completion_tokens"})
+    if (const json::Value* value = present(body, key)) g.max_tokens = value->as_int(key);
+  if (const json::Value* stop = present(body, "stop")) g.stops = read_stops(*stop, "stop");
+  if (const json::Value* n = present(body, "n")) g.n = n->as_int("n");
+  if (const json::Value* best = present(body, "best_of"); best && best->as_int("best_of") > g.n)
+    throw RequestError("best_of", "best_of beyond n is not supported");
+  if (on("echo", false)) throw RequestError("echo", "echo is not supported");
+  if (const json::Value* suffix = present(body, "suffix"); suffix && !suffix->string()->empty())
+    throw RequestError("suffix", "suffix is not supported");
+  const json::Value* top = present(body, "top_logprobs");
+  const int64_t top_n = top ? top->as_int("top_logprobs") : -1;
+  if (on("logprobs", false)) g.top_logprobs = std::max<int64_t>(top_n, 0);
+  else if (top_n > 0) throw RequestError("top_logprobs", "top_logprobs needs logprobs to be true");
+  if (const json::Value* format = present(body, "logprobs_format")) request.mlx_logprobs = *format->string() == "mlx";
+  if (request.mlx_logprobs && request.stream)
+    throw RequestError("logprobs_format", "logprobs_format mlx is for answers that are not streamed");
+  if (const json::Value* tools = present(body, "tools"); tools && tools->array()->size() > 0) {
+    check_tools(*tools);
+    g.tools = *tools;
+  }
+  if (const json::Value* choice = present(body, "tool_choice")) g.tool_choice = read_tool_choice(*choice, g.tools);
+  g.parallel_tool_calls = on("parallel_tool_calls", true);
+  g.tool_grammar = on("tool_grammar", true);
+  g.format = read_format(body);
+  request.keep_alive = read_keep_alive(body);
+  return request;
+}
+
+json::Object usage_json(const Usage& u) {
+  json::Object o, prompt, completion;
+  o["prompt_tokens"] = u.prompt;
+  o["completion_tokens"] = u.completion;
+  o["total_tokens"] = u.prompt + u.completion;
+  prompt["cached_tokens"] = u.cached;
+  completion["reasoning_tokens"] = u.reasoning;
+  o["prompt_tokens_details"] = std::move(prompt);
+  o["completion_tokens_details"] = std::move(completion);
+  return o;
+}
+
+json::Object timings_json(const Usage& u) {
+  const auto rate = [](int64_t tokens, double ms) { return ms > 0 ? 1000.0 * static_cast<double>(tokens) / ms : 0.0; };
+  json::Object o;
+  o["queue_ms"] = u.queue_ms;
+  o["prefill_ms"] = u.prefill_ms;
+  o["decode_ms"] = u.decode_ms;
+  o["prefill_tps"] = rate(u.prompt - u.cached, u.prefill_ms);
+  o["decode_tps"] = rate(std::max<int64_t>(u.completion - 1, 0), u.decode_ms);
+  return o;
+}
+
+namespace {
+
+// Entries as they come from the worker are OpenAI's already; mlx wants {id, logprob}, or top-1 with a list.
+json::Value mlx_entry(const json::Value& entry) {
+  json::Object o;
+  o["id"] = *entry.get("id");
+  o["logprob"] = *entry.get("logprob");
+  const json::Value* top = entry.get("top_logprobs");
+  if (!top || top->array()->size() == 0) return o;
+  json::Array list;
+  for (const json::Value& t : *top->array()) {
+    json::Object one;
+    one["id"] = *t.get("id");
+    one["token"] = *t.get("token");
+    one["logprob"] = *t.get("logprob");
+    list.push_back(std::move(one));
+  }
+  o["top_logprobs"] = std::move(list);
+  return o;
+}
+
+std::string finish_reason(const std::string& reason) { return reason == "cancelled" ? "stop" : reason; }
+
+json::Value content_of(json::Value list) {
+  json::Object o;
+  o["content"] = std::move(list);
+  return o;
+}
+
+class ChatWriter final : public AnswerWriter {
+ public:
+  ChatWriter(bool include_usage, bool mlx, int64_t n)
+      : include_usage_(include_usage), mlx_(mlx), ended_(static_cast<size_t>(n)), id_(random_id("chatcmpl-")) {}
+
+  std::string begin(const AnswerHead& head, const Usage&) override {
+    head_ = head;
+    std::string out;
+    for (size_t i = 0; i < ended_.size(); ++i) {
+      json::Object delta;
+      delta["role"] = "assistant";
+      delta["content"] = "";
+      out += chunk(static_cast<int64_t>(i), std::move(delta), nullptr, nullptr);
+    }
+    return out;
+  }
+
+  std::string event(const Event& e) override {
+    json::Object delta;
+    switch (e.kind) {
+      case Event::Kind::text:
+        delta["content"] = e.text;
+        return chunk(e.answer, std::move(delta), e.logprobs.is_null() ? json::Value() : content_of(e.logprobs),
+                     nullptr);
+      case Event::Kind::reasoning:
+        delta["reasoning_content"] = e.text;
+        return chunk(e.answer, std::move(delta), nullptr, nullptr);
+      case Event::Kind::tool_begin:
+      case Event::Kind::tool_args: {
+        json::Object call, function;
+        call["index"] = e.index;
+        if (e.kind == Event::Kind::tool_begin) {
+          call["id"] = e.call;
+          call["type"] = "function";
+          function["name"] = e.name;
+          function["arguments"] = "";
+        } else {
+          function["arguments"] = e.text;
+        }
+        call["function"] = std::move(function);
+        json::Array calls;
+        calls.push_back(std::move(call));
+        delta["tool_calls"] = std::move(calls);
+        return chunk(e.answer, std::move(delta), nullptr, nullptr);
+      }
+      case Event::Kind::finish: {
+        Collected& one = ended_[static_cast<size_t>(e.answer)];
+        one.add(e);
+        ++finished_;
+        const bool last = finished_ == ended_.size();
+        return chunk(e.answer, std::move(delta), nullptr, finish_reason(e.reason), last && !include_usage_);
+      }
+      default: return "";
+    }
+  }
+
+  std::string end() override {
+    std::string out;
+    if (include_usage_) {
+      json::Object o = base();
+      o["choices"] = json::Array();
+      put_usage(o);
+      out = net::sse_event("", json::dump(o));
+    }
+    return out + net::sse_event("", "[DONE]");
+  }
+
+  std::string failure(const Problem& problem, std::string_view request_id) override {
+    return net::sse_event("", json::dump(error_json(Dialect::openai, problem, request_id)));
+  }
+  std::string ping() override { return net::sse_comment("ping"); }
+
+  json::Value document(const AnswerHead& head, const std::vector<Collected>& answers) override {
+    head_ = head;
+    json::Object o = base("chat.completion");
+    json::Array choices;
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const Collected& a = answers[i];
+      json::Object choice, message;
+      message["role"] = "assistant";
+      message["content"] = a.text;
+      if (!a.reasoning.empty()) message["reasoning_content"] = a.reasoning;
+      if (!a.calls.empty()) {
+        json::Array calls;
+        for (const Collected::Call& c : a.calls) {
+          json::Object call, function;
+          call["id"] = c.id;
+          call["type"] = "function";
+          function["name"] = c.name;
+          function["arguments"] = c.arguments;
+          call["function"] = std::move(function);
+          calls.push_back(std::move(call));
+        }
+        message["tool_calls"] = std::move(calls);
+      }
+      choice["index"] = static_cast<int64_t>(i);
+      choice["message"] = std::move(message);
+      choice["logprobs"] = logprobs(a.logprobs);
+      choice["finish_reason"] = finish_reason(a.reason);
+      choices.push_back(std::move(choice));
+    }
+    o["choices"] = std::move(choices);
+    const Usage usage = total(answers);
+    o["usage"] = usage_json(usage);
+    o["timings"] = timings_json(usage);
+    return o;
+  }
+
+ private:
+  json::Object base(const char* object = "chat.completion.chunk") const {
+    json::Object o;
+    o["id"] = id_;
+    o["object"] = object;
+    o["created"] = head_.created;
+    o["model"] = head_.model;
+    return o;
+  }
+
+  void put_usage(json::Object& o) const {
+    const Usage usage = total(ended_);
+    o["usage"] = usage_json(usage);
+    o["timings"] = timings_json(usage);
+  }
+
+  json::Value logprobs(const json::Array& entries) const {
+    if (entries.size() == 0) return nullptr;
+    if (!mlx_) return content_of(entries);
+    json::Array list;
+    for (const json::Value& entry : entries) list.push_back(mlx_entry(entry));
+    return content_of(std::move(list));
+  }
+
+  std::string chunk(int64_t index, json::Object delta, json::Value logprobs, json::Value finish,
+                    bool usage = false) const {
+    json::Object o = base(), choice;
+    choice["index"] = index;
+    choice["delta"] = std::move(delta);
+    choice["logprobs"] = std::move(logprobs);
+    choice["finish_reason"] = std::move(finish);
+    json::Array choices;
+    choices.push_back(std::move(choice));
+    o["choices"] = std::move(choices);
+    if (usage) put_usage(o);
+    else if (include_usage_) o["usage"] = nullptr;
+    return net::sse_event("", json::dump(o));
+  }
+
+  bool include_usage_, mlx_;
+  std::vector<Collected> ended_;
+  size_t finished_ = 0;
+  std::string id_;
+  AnswerHead head_;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> chat_writer(const ChatRequest& request) {
+  return std::make_unique<ChatWriter>(request.include_usage, request.mlx_logprobs, request.generation.n);
+}
+
+}  // namespace hearth::server::openai

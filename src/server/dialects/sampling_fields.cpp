@@ -1,0 +1,154 @@
+#include "server/dialects/sampling_fields.h"
+
+#include <charconv>
+
+#include "server/http/problem.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr size_t kStopsMax = 16, kStopBytesMax = 256, kBiasesMax = 1024;
+
+constexpr Field kFields[] = {
+    {"temperature", FieldType::number, "0 takes the likeliest token [0.7]", 0, 5},
+    {"top_p", FieldType::number, "smallest set of tokens whose probability reaches it", 0, 1},
+    {"top_k", FieldType::integer, "only the likeliest tokens; 0: all", 0, 1e6},
+    {"min_p", FieldType::number, "only tokens at least so many times as likely as the likeliest", 0, 1},
+    {"seed", FieldType::integer, "the same seed draws the same answer", -9.2e18, 9.2e18},
+    {"xtc_probability", FieldType::number, "how often the likeliest tokens are left out", 0, 1},
+    {"xtc_threshold", FieldType::number, "what counts as likely there", 0, 1},
+    {"logit_bias",
+     FieldType::object,
+     "added to logits: {id: float}",
+     -kUnbounded,
+     kUnbounded,
+     {},
+     false,
+     "logit_bias must be a dict of int to float"},
+    {"repetition_penalty", FieldType::number, "divides logits of tokens that stand in the context", 0, 100},
+    {"repetition_context_size", FieldType::integer, "last tokens that count; 0: all", 0, 1 << 28},
+    {"presence_penalty", FieldType::number, "taken off logits of tokens that stand there", -100, 100},
+    {"presence_context_size", FieldType::integer, "last tokens that count; 0: all", 0, 1 << 28},
+    {"frequency_penalty", FieldType::number, "the same, times how often", -100, 100},
+    {"frequency_context_size", FieldType::integer, "last tokens that count; 0: all", 0, 1 << 28},
+    {"hlg", FieldType::object, "the HLG curve in place of temperature and filters"},
+    {"curve", FieldType::object, "a transfer curve: points of {x_pct, y_pct}"},
+    {"adapter", FieldType::string, "an adapter, a stack a+b, or none", 0, 1024},
+    {"reasoning_effort", FieldType::string, "none turns thinking off", -kUnbounded, kUnbounded,
+     "none|minimal|low|medium|high|xhigh"},
+    {"reasoning_budget", FieldType::integer, "tokens of thinking at most", 0, 1 << 28},
+    {"chat_template_kwargs", FieldType::object, "further variables of the chat template"},
+    {"keep_alive", FieldType::string_or_number, "how long the model stays loaded: seconds or 10m; -1: for good"},
+    {"speculation", FieldType::boolean, "false: no drafts"},
+};
+
+// Fields that go to the sampler by their own names.
+constexpr std::string_view kSampler[] = {"temperature",
+                                         "top_p",
+                                         "top_k",
+                                         "min_p",
+                                         "xtc_probability",
+                                         "xtc_threshold",
+                                         "repetition_penalty",
+                                         "repetition_context_size",
+                                         "presence_penalty",
+                                         "presence_context_size",
+                                         "frequency_penalty",
+                                         "frequency_context_size",
+                                         "hlg",
+                                         "curve"};
+
+void check_biases(const json::Object& bias) {
+  if (bias.size() > kBiasesMax)
+    throw RequestError("logit_bias",
+                       fmt::format("logit_bias must have at most {} entries, not {}", kBiasesMax, bias.size()));
+  for (const auto& [key, value] : bias) {
+    int32_t id = 0;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || !value.is_number())
+      throw RequestError("logit_bias", "logit_bias must be a dict of int to float");
+  }
+}
+
+}  // namespace
+
+std::span<const Field> sampling_fields() { return kFields; }
+
+void read_sampling(const json::Object& body, Generation& g) {
+  check_fields(body, kFields);
+  const auto present = [&](std::string_view key) -> const json::Value* {
+    const json::Value* value = body.find(key);
+    return value && !value->is_null() ? value : nullptr;
+  };
+  for (const std::string_view key : kSampler)
+    if (const json::Value* value = present(key)) g.sampling[key] = *value;
+  if (const json::Value* seed = present("seed")) g.sampling["seed"] = seed->as_int("seed") & INT64_MAX;
+  if (const json::Value* bias = present("logit_bias")) {
+    check_biases(*bias->object());
+    g.sampling["logit_bias"] = *bias;
+  }
+  if (const json::Value* adapter = present("adapter")) g.adapter = *adapter->string();
+  if (const json::Value* kwargs = present("chat_template_kwargs")) {
+    for (const auto& [key, value] : *kwargs->object()) {
+      if (key == "messages" || key == "tools" || key == "documents" || key == "add_generation_prompt" ||
+          key.ends_with("_token"))
+        throw RequestError("chat_template_kwargs", fmt::format("chat_template_kwargs cannot set {}", key));
+      if (key == "enable_thinking" && value.is_bool()) g.thinking = value.as_bool(key);
+      else g.template_kwargs[key] = value;
+    }
+  }
+  if (const json::Value* effort = present("reasoning_effort")) {
+    g.reasoning_effort = *effort->string();
+    g.thinking = g.reasoning_effort != "none";
+  }
+  if (const json::Value* budget = present("reasoning_budget")) g.reasoning_budget = budget->as_int("reasoning_budget");
+}
+
+std::vector<std::string> read_stops(const json::Value& value, std::string_view param) {
+  std::vector<std::string> stops;
+  const auto add = [&](const std::string& stop) {
+    if (stop.empty() || stop.size() > kStopBytesMax)
+      throw RequestError(std::string(param), fmt::format("{}: a stop string must have between 1 and {} bytes, not {}",
+                                                         param, kStopBytesMax, stop.size()));
+    stops.push_back(stop);
+  };
+  if (const std::string* text = value.string()) add(*text);
+  if (const json::Array* list = value.array()) {
+    if (list->size() > kStopsMax)
+      throw RequestError(std::string(param),
+                         fmt::format("{} must have at most {} items, not {}", param, kStopsMax, list->size()));
+    for (const json::Value& stop : *list) {
+      if (!stop.string())
+        throw RequestError(std::string(param), fmt::format("{} must be a string or an array of strings", param));
+      add(*stop.string());
+    }
+  }
+  return stops;
+}
+
+void check_content(const json::Value& content, std::string_view param) {
+  if (content.is_null() || content.is_string()) return;
+  const json::Array* parts = content.array();
+  if (!parts)
+    throw RequestError(std::string(param),
+                       fmt::format("{} must be a string or an array of parts, not {}", param, content.type_name()));
+  for (size_t i = 0; i < parts->size(); ++i) {
+    const json::Value& part = (*parts)[i];
+    const json::Value* type = part.get("type");
+    const std::string name = type && type->string() ? *type->string() : "";
+    if (name == "text" || name == "input_text" || name == "output_text") {
+      const json::Value* text = part.get("text");
+      if (!text || !text->string())
+        throw RequestError(std::string(param), fmt::format("{}[{}].text must be a string", param, i));
+    } else if (name == "image_url" || name == "input_image" || name == "image") {
+      throw RequestError(std::string(param),
+                         fmt::format("{}[{}] is an image, and the model reads text only", param, i));
+    } else {
+      throw RequestError(std::string(param),
+                         name.empty() ? fmt::format("{}[{}] has no type", param, i)
+                                      : fmt::format("{}[{}] is of type {}, which is not supported", param, i, name));
+    }
+  }
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,23 @@
+// The fields that every dialect of generation shares (spec server 3.2).
+#pragma once
+#include <span>
+
+#include "server/generation.h"
+#include "server/http/fields.h"
+
+namespace hearth::server {
+
+std::span<const Field> sampling_fields();
+
+// Copies the sampling fields of a checked body, and adapter and thinking's fields, into the generation. Throws
+// RequestError.
+void read_sampling(const json::Object& body, Generation& generation);
+
+// stop: a string or a list, 16 of 256 bytes.
+std::vector<std::string> read_stops(const json::Value& value, std::string_view param);
+
+// "Text" of content that is a string or a list of text parts. Throws RequestError naming the part's type where it is of
+// another kind.
+void check_content(const json::Value& content, std::string_view param);
+
+}  // namespace hearth::server

@@ -1,0 +1,221 @@
+#include "server/front/generate.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "net/sse.h"
+
+namespace hearth::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One request under way. Events come on the link's thread, the client's end on an I/O thread: both under the lock.
+class Run : public std::enable_shared_from_this<Run> {
+ public:
+  Run(Services& services, GenerationCall run, const Call& call)
+      : services_(services),
+        call_(std::move(run)),
+        route_(call.route),
+        exchange_(call.exchange),
+        received_(Clock::now()) {
+    call_.generation.owner = call.owner;
+    call_.generation.strict_admission = services.settings.strict_admission;
+    answers_.resize(static_cast<size_t>(call_.generation.n));
+    head_.request_id = call.request_id;
+    head_.created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  }
+
+  void begin() {
+    const auto self = shared_from_this();
+    try {
+      head_.model = services_.models.resolve(call_.model);
+    } catch (const Error& error) {
+      return fail(problem_of(error));
+    }
+    if (++services_.counters.running > kRunningMax) {
+      --services_.counters.running;
+      return fail(problem_of(Error(ErrorKind::busy, fmt::format("{} requests wait already", kRunningMax))));
+    }
+    counted_ = true;
+    exchange_->on_closed([self](net::Exchange::End end) { self->closed(end); });
+    services_.models.acquire(
+        head_.model, [self](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->submit(worker); },
+        [self](const Refusal& refusal) { self->fail(problem_of(refusal)); });
+  }
+
+  ~Run() {
+    if (counted_) --services_.counters.running;
+  }
+
+ private:
+  static constexpr int64_t kRunningMax = 256 + 64;  // waiting and decoding together
+
+  void submit(const std::shared_ptr<WorkerLink>& worker) {
+    const auto self = shared_from_this();
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      worker_ = worker;
+    }
+    // Not under the lock: a worker that has just ended answers at once.
+    const uint64_t id = worker->submit(call_.generation, [self](const Event& event) { self->on_event(event); });
+    const std::lock_guard lock(mutex_);
+    id_ = id;
+    if (ended_) worker->cancel(id);
+  }
+
+  void on_event(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (event.kind == Event::Kind::error) return finish_with(problem_of(event));
+    if (event.kind == Event::Kind::admitted) return admitted(event);
+    if (event.kind != Event::Kind::finish) note_token();
+    answers_[static_cast<size_t>(event.answer)].add(event);
+    if (event.kind == Event::Kind::finish) ++finished_;
+    if (call_.stream) write(call_.writer->event(event));
+    if (finished_ == answers_.size()) complete();
+  }
+
+  void admitted(const Event& event) {
+    if (streaming_ || admitted_) return;
+    admitted_ = true;
+    usage_ = event.usage;
+    (event.usage.cached > 0 ? services_.counters.cache_hits : services_.counters.cache_misses)++;
+    if (!call_.stream) return;
+    exchange_->begin_stream(200, headers(), std::string(net::kEventStream));
+    streaming_ = true;
+    write(call_.writer->begin(head_, event.usage));
+    schedule_ping();
+  }
+
+  std::vector<net::Header> headers() const {
+    std::vector<net::Header> list = {{"x-request-id", head_.request_id},
+                                     {"hearth-numerics", services_.settings.numerics}};
+    if (call_.stream) list.emplace_back("Cache-Control", "no-cache");
+    const auto& wanted = call_.generation.max_tokens;
+    if (wanted && usage_.max_tokens < *wanted)
+      list.emplace_back("hearth-max-tokens", std::to_string(usage_.max_tokens));
+    return list;
+  }
+
+  void note_token() {
+    const auto now = Clock::now();
+    const std::lock_guard lock(services_.counters.mutex);
+    if (last_token_ == Clock::time_point()) services_.counters.ttft.add(seconds(now - received_));
+    else services_.counters.inter_token.add(seconds(now - last_token_));
+    last_token_ = now;
+  }
+  static double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
+
+  // A client that does not read holds its own answer up, and nobody else's.
+  void write(const std::string& bytes) {
+    if (bytes.empty() || exchange_->write(bytes) || held_ || !worker_) return;
+    held_ = true;
+    worker_->hold(id_);
+    exchange_->on_drained([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->drained();
+    });
+  }
+
+  void drained() {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || !held_) return;
+    held_ = false;
+    worker_->release(id_);
+  }
+
+  void complete() {
+    ended_ = true;
+    const Usage usage = total(answers_);
+    services_.counters.prompt_tokens += usage.prompt - usage.cached;
+    services_.counters.cached_tokens += usage.cached;
+    services_.counters.completion_tokens += usage.completion;
+    services_.counters.count(route_, 200);
+    if (call_.stream) {
+      write(call_.writer->end());
+      exchange_->end();
+    }
+    if (!call_.stream || call_.keep) {
+      json::Value document = call_.writer->document(head_, answers_);
+      if (call_.keep) call_.keep(document);
+      if (!call_.stream) {
+        net::Response response = json_response(200, document);
+        response.headers = headers();
+        exchange_->send(std::move(response));
+      }
+    }
+    release();
+  }
+
+  void fail(const Problem& problem) {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) finish_with(problem);
+  }
+
+  void finish_with(const Problem& problem) {
+    ended_ = true;
+    services_.counters.count(route_, problem.status);
+    if (streaming_) {
+      write(call_.writer->failure(problem, head_.request_id));
+      exchange_->end();
+    } else {
+      exchange_->send(error_response(call_.writer->dialect(), problem, head_.request_id));
+    }
+    if (worker_ && id_) worker_->cancel(id_);
+    release();
+  }
+
+  void closed(net::Exchange::End end) {
+    const std::lock_guard lock(mutex_);
+    if (end == net::Exchange::End::done || ended_) return;
+    ended_ = true;
+    services_.counters.count(route_, 499);
+    if (worker_ && id_) worker_->cancel(id_);
+    release();
+  }
+
+  // Lets go of what refers back to this.
+  void release() {
+    worker_ = nullptr;
+    exchange_ = nullptr;
+  }
+
+  void schedule_ping() {
+    const auto every = services_.settings.ping;
+    if (every.count() == 0) return;
+    services_.http.after(every, [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->ping();
+    });
+  }
+
+  void ping() {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (exchange_->silence() >= services_.settings.ping) exchange_->write(call_.writer->ping());
+    schedule_ping();
+  }
+
+  Services& services_;
+  GenerationCall call_;
+  const std::string route_;
+  std::shared_ptr<net::Exchange> exchange_;
+  const Clock::time_point received_;
+  std::mutex mutex_;
+  AnswerHead head_;
+  std::vector<Collected> answers_;
+  size_t finished_ = 0;
+  std::shared_ptr<WorkerLink> worker_;
+  uint64_t id_ = 0;
+  Usage usage_;
+  Clock::time_point last_token_;
+  bool ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false;
+};
+
+}  // namespace
+
+void generate(Services& services, GenerationCall run, const Call& call) {
+  std::make_shared<Run>(services, std::move(run), call)->begin();
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,133 @@
+// The models that the server may serve: which are loaded, one worker each; loads, evictions, restarts (spec
+// server 2.2).
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "hub/store.h"
+#include "server/front/worker_link.h"
+
+namespace hearth::server {
+
+struct ModelsOptions {
+  std::string default_model;               // named on the command line: loaded at start, pinned
+  std::string served_name;                 // what it is called; empty: its own name
+  std::vector<std::string> allowed;        // names that may be loaded; empty: all of the store
+  bool only_default = false;               // no other may be loaded (a bind beyond loopback without an allow-list)
+  bool any_model = false;                  // unknown names mean the default one
+  std::chrono::milliseconds ttl{300'000};  // idle time after which a model that is not pinned is unloaded
+  int64_t memory_budget = 0;               // bytes of all workers together
+  // The program that serves the model at `path` within so many bytes.
+  std::function<WorkerCommand(const hub::FoundModel& model, int64_t memory_budget)> command;
+};
+
+enum class ModelState : uint8_t { absent, queued, loading, ready, waits_for_restart, failed };
+std::string_view name_of(ModelState state);
+
+struct ModelView {
+  std::string id, path, revision;
+  ModelState state = ModelState::absent;
+  bool pinned = false, is_default = false;
+  json::Object facts;  // empty until it has been loaded once
+  int64_t open_requests = 0, restarts = 0;
+  std::string problem;  // of the last failure
+  pid_t pid = -1;
+};
+
+// Why a model is not to be had: an Error's kind and sentence, and the code that a client gets.
+struct Refusal {
+  ErrorKind kind{};
+  std::string message, code;
+};
+
+// Thread-safe. Callbacks come on the caller's thread (a model that is ready) or on one of the pool's; none may block.
+class Models {
+ public:
+  Models(ModelsOptions options, hub::Store store);
+  ~Models();
+  Models(const Models&) = delete;
+  Models& operator=(const Models&) = delete;
+
+  // The id that a request's name means; empty: the default model. Throws Error{not_found} with the names there are.
+  std::string resolve(const std::string& name) const;
+
+  // The worker of the model `id`, loaded first if need be; requests for one cold model start one load.
+  using Ready = std::function<void(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts)>;
+  void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused);
+
+  void unload(const std::string& id);  // when its requests have ended
+  void pin(const std::string& id, bool pinned);
+  void keep_alive(const std::string& id, std::optional<std::chrono::milliseconds> ttl);  // nullopt: never unloaded
+
+  std::vector<ModelView> list() const;      // all that may be served
+  std::vector<ModelView> resident() const;  // loaded ones, and those that are about to be
+  // Milliseconds since a worker with open requests was last heard of; 0 when none is open. For /ready and the watchdog.
+  int64_t silence_ms() const;
+  int64_t restarts() const;
+
+  // Waits until the default model is ready. Throws Error when it cannot be loaded.
+  json::Object load_default(const std::function<void(int64_t done, int64_t total)>& progress);
+
+  void drain(std::chrono::milliseconds at_most);  // no new requests; waits for the open ones
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Waiter {
+    Ready ready;
+    std::function<void(const Refusal&)> refused;
+  };
+  struct Entry {
+    hub::FoundModel found;
+    ModelState state = ModelState::absent;
+    bool pinned = false, unload_when_idle = false;
+    std::optional<std::chrono::milliseconds> ttl;
+    bool ttl_set = false;
+    std::shared_ptr<WorkerLink> worker;
+    json::Object facts;
+    std::vector<Waiter> waiters;
+    int64_t leases = 0;  // acquire() callbacks under way
+    Clock::time_point used, ready_at, restart_at;
+    int failures = 0;
+    int64_t restarts = 0;
+    std::string problem;
+    std::function<void(int64_t, int64_t)> progress;
+  };
+
+  Entry& entry_of(const std::string& id);
+  void tick();
+  void start_next(std::unique_lock<std::mutex>& lock);
+  void start(const std::string& id, std::unique_lock<std::mutex>& lock);
+  void loaded(const std::string& id, json::Object facts);
+  void refused(const std::string& id, const Event& error);
+  void lost(const std::string& id);
+  std::optional<std::string> victim(Clock::time_point now) const;
+  bool idle(const Entry& entry) const;
+  void retire(Entry& entry);
+  int64_t bytes_taken() const;
+  ModelView view(const std::string& id, const Entry& entry) const;
+
+  ModelsOptions options_;
+  hub::Store store_;
+  std::string default_id_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, Entry> entries_;
+  std::deque<std::string> queue_;                     // ids that wait for their load, in turn
+  std::string loading_;                               // the one load under way
+  std::vector<std::shared_ptr<WorkerLink>> retired_;  // links whose end is awaited on the pool's thread
+  bool draining_ = false, stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace hearth::server

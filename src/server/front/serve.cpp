@@ -1,0 +1,146 @@
+#include "server/front/serve.h"
+
+#include <charconv>
+
+#include "server/dialects/answer.h"
+#include "server/http/route.h"
+
+namespace hearth::server {
+namespace {
+
+// The shape of an error before any route is known.
+Dialect dialect_of(std::string_view path) {
+  return path.starts_with("/v1/messages") ? Dialect::anthropic : Dialect::openai;
+}
+
+bool is_json(std::string_view type) {
+  const std::string_view name = type.substr(0, type.find(';'));
+  const size_t end = name.find_last_not_of(" \t");
+  return end != std::string_view::npos && net::same_token(name.substr(0, end + 1), "application/json");
+}
+
+// Digits alone, which the server has checked.
+uint64_t declared_length(const net::RequestHead& head) {
+  const std::string_view text = head.header("content-length").value_or("0");
+  uint64_t length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  return error == std::errc() ? length : UINT64_MAX;
+}
+
+Problem refusal(int status, std::string message, std::string code) {
+  return {.status = status,
+          .type = "invalid_request_error",
+          .message = std::move(message),
+          .param = {},
+          .code = std::move(code)};
+}
+
+}  // namespace
+
+Front::Front(FrontOptions options, hub::Store store) : options_(std::move(options)) {
+  const bool beyond = options_.unix_path.empty() && !is_loopback(options_.host);
+  if (beyond && options_.auth.keys.empty())
+    fail(ErrorKind::invalid_argument,
+         "--host {} lets other machines in, and there is no key: add --api-key-file FILE, or serve on 127.0.0.1",
+         options_.host);
+  options_.auth.bind_host = options_.host;
+  auth_ = std::make_unique<Auth>(options_.auth);
+  models_ = std::make_unique<Models>(options_.models, std::move(store));
+  net::ServerOptions server;
+  server.host = options_.unix_path.empty() ? options_.host : "";
+  server.port = options_.port;
+  server.unix_path = options_.unix_path;
+  server.limits = options_.limits;
+  net::Handlers handlers;
+  handlers.on_head = [this](const net::RequestHead& head) { return on_head(head); };
+  handlers.on_request = [this](net::Request request, std::shared_ptr<net::Exchange> exchange) {
+    on_request(std::move(request), std::move(exchange));
+  };
+  handlers.error_body = [](int status, std::string_view sentence) {
+    return error_response(Dialect::openai, refusal(status, std::string(sentence), ""), random_id("req_"));
+  };
+  http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
+  services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
+                                                  std::chrono::system_clock::now(), random_id("")});
+}
+
+Front::~Front() {
+  http_.reset();    // no request comes any more,
+  models_.reset();  // and no answer
+}
+
+int Front::port() const { return http_->port(); }
+
+std::string Front::url() const {
+  if (!options_.unix_path.empty()) return "unix:" + options_.unix_path;
+  const bool any = options_.host == "0.0.0.0" || options_.host == "::";
+  const std::string host = any ? "127.0.0.1" : options_.host;
+  return fmt::format("http://{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port());
+}
+
+json::Object Front::load(const std::function<void(int64_t, int64_t)>& progress) {
+  return options_.models.default_model.empty() ? json::Object() : models_->load_default(progress);
+}
+
+size_t Front::drain(std::chrono::milliseconds at_most) {
+  const auto begin = std::chrono::steady_clock::now();
+  models_->drain(at_most);
+  const auto taken = std::chrono::duration_cast<net::Milliseconds>(std::chrono::steady_clock::now() - begin);
+  return http_->drain(std::max(net::Milliseconds(200), net::Milliseconds(at_most) - taken));
+}
+
+net::Response Front::refuse(const net::RequestHead& head, const Problem& problem) {
+  net::Response response = error_response(dialect_of(head.path), problem, random_id("req_"));
+  for (net::Header& header : auth_->cors_headers(head)) response.headers.push_back(std::move(header));
+  return response;
+}
+
+std::variant<net::Response, net::BodyPlan> Front::on_head(const net::RequestHead& head) {
+  if (head.method == "OPTIONS") {
+    std::vector<net::Header> cors = auth_->cors_headers(head);
+    if (!cors.empty()) return net::Response{.status = 204, .headers = std::move(cors)};
+  }
+  const Match found = match(head.method, head.path);
+  const Access access = found.route ? found.route->access : Access::open;
+  if (const std::optional<Problem> problem = auth_->check(head, access)) {
+    counters_.count(found.route ? std::string(found.route->path) : "none", problem->status);
+    return refuse(head, *problem);
+  }
+  if (!found.route) {
+    counters_.count("none", found.allow.empty() ? 404 : 405);
+    if (found.allow.empty())
+      return refuse(head, refusal(404, fmt::format("there is no route {} {}", head.method, head.path), "not_found"));
+    net::Response response =
+        refuse(head, refusal(405, fmt::format("{} takes {}", head.path, found.allow), "method_not_allowed"));
+    response.headers.emplace_back("Allow", found.allow);
+    return response;
+  }
+  if (found.route->body_max > 0 && !is_json(head.header("content-type").value_or("")))
+    return refuse(head,
+                  refusal(415, "the body must be sent as Content-Type: application/json", "unsupported_media_type"));
+  if (declared_length(head) > found.route->body_max)
+    return refuse(head,
+                  refusal(413, fmt::format("the body may have {} bytes", found.route->body_max), "body_too_large"));
+  return net::BodyPlan{found.route->body_max};
+}
+
+void Front::on_request(net::Request request, std::shared_ptr<net::Exchange> exchange) {
+  const Match found = match(request.head.method, request.head.path);
+  Call call;
+  call.request_id = random_id("req_");
+  call.owner = auth_->owner(request.head);
+  call.parameter = found.parameter;
+  call.route = found.route->path;
+  call.exchange = exchange;
+  call.request = std::move(request);
+  const std::string request_id = call.request_id;
+  try {
+    found.route->handle(*services_, std::move(call));
+  } catch (const Error& error) {
+    const Problem problem = problem_of(error);
+    counters_.count(std::string(found.route->path), problem.status);
+    exchange->send(error_response(found.route->dialect, problem, request_id));
+  }
+}
+
+}  // namespace hearth::server

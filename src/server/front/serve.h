@@ -1,0 +1,58 @@
+// The front process: sockets, credentials, models. `hearth serve` starts one and waits.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hub/store.h"
+#include "net/server.h"
+#include "server/front/models.h"
+#include "server/front/services.h"
+#include "server/http/auth.h"
+
+namespace hearth::server {
+
+struct FrontOptions {
+  std::string host = "127.0.0.1", unix_path;  // a Unix socket's path in place of a host
+  int port = 8080;
+  net::HttpLimits limits;
+  ServeSettings settings;
+  AuthOptions auth;
+  ModelsOptions models;
+};
+
+class Front {
+ public:
+  // Listens when it returns; loads nothing yet. Throws Error{invalid_argument} for a bind beyond this machine without a
+  // key, Error{io} when it cannot listen, Error{not_found} for a default model that is not there.
+  Front(FrontOptions options, hub::Store store);
+  ~Front();
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  // Loads the default model, if one is named; its facts. Throws as Models::load_default.
+  json::Object load(const std::function<void(int64_t done, int64_t total)>& progress);
+
+  // No new requests; open ones may take so long, then they are cut. Returns how many were.
+  size_t drain(std::chrono::milliseconds at_most);
+
+  int port() const;
+  std::string url() const;
+  Models& models() { return *models_; }
+  Auth& auth() { return *auth_; }
+
+ private:
+  std::variant<net::Response, net::BodyPlan> on_head(const net::RequestHead& head);
+  void on_request(net::Request request, std::shared_ptr<net::Exchange> exchange);
+  net::Response refuse(const net::RequestHead& head, const Problem& problem);
+
+  FrontOptions options_;
+  Counters counters_;
+  std::unique_ptr<Auth> auth_;
+  std::unique_ptr<Models> models_;
+  std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<Services> services_;
+};
+
+}  // namespace hearth::server

@@ -1,0 +1,20 @@
+#include "server/front/services.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace hearth::server {
+
+void Counters::Histogram::add(double seconds) {
+  const auto* bound = std::lower_bound(std::begin(kBounds), std::end(kBounds), seconds);
+  ++buckets[bound - std::begin(kBounds)];
+  sum += seconds;
+  ++count;
+}
+
+void Counters::count(const std::string& route, int status) {
+  const std::lock_guard lock(mutex);
+  ++requests[{route, status}];
+}
+
+}  // namespace hearth::server

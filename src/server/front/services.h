@@ -1,0 +1,54 @@
+// What a route needs of the front.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "base/clock.h"
+#include "net/server.h"
+#include "server/front/models.h"
+#include "server/http/auth.h"
+
+namespace hearth::server {
+
+struct ServeSettings {
+  std::string version;   // as `hearth version` has it
+  std::string numerics;  // of the answers
+  bool strict_admission = false;
+  std::chrono::milliseconds ping{2'000};  // 0: none
+  int64_t streams_per_key = 64;
+  int64_t memory_budget = 0;
+};
+
+// Counted on whatever thread; read by /stats and /metrics.
+struct Counters {
+  std::atomic<int64_t> prompt_tokens{0}, cached_tokens{0}, completion_tokens{0}, cache_hits{0}, cache_misses{0};
+  std::atomic<int64_t> running{0};
+  std::mutex mutex;
+  std::map<std::pair<std::string, int>, int64_t> requests;  // by route and status
+  struct Histogram {
+    static constexpr double kBounds[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
+    int64_t buckets[std::size(kBounds) + 1] = {};
+    double sum = 0;
+    int64_t count = 0;
+    void add(double seconds);
+  };
+  Histogram ttft, inter_token;  // under mutex
+  void count(const std::string& route, int status);
+};
+
+struct Services {
+  Models& models;
+  Auth& auth;
+  const ServeSettings& settings;
+  Counters& counters;
+  net::HttpServer& http;
+  std::chrono::system_clock::time_point started_at;
+  std::string owner_id;  // of this run of the server
+};
+
+}  // namespace hearth::server

@@ -1,0 +1,255 @@
+#include "server/front/worker_link.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr int kEndMs = 2'000;  // from the end of the wire to that of the process
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> list;
+  for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
+  list.push_back(nullptr);
+  return list;
+}
+
+// The child gets the wire and the three standard descriptors; everything else of ours is close-on-exec. Signals are as
+// at a program's start, in a process group of its own: Ctrl-C is the front's to answer.
+pid_t start(const WorkerCommand& command, int wire) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&files, wire, kWorkerWireFd);  // also clears close-on-exec, if they are the same
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  pid_t pid = -1;
+  const int error = ::posix_spawn(&pid, command.argv[0].c_str(), &files, &attributes, pointers(command.argv).data(),
+                                  pointers(command.environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) fail(ErrorKind::io, "no worker could be started from {}: {}", command.argv[0], std::strerror(error));
+  return pid;
+}
+
+}  // namespace
+
+WorkerLink::WorkerLink(const WorkerCommand& command, Owner owner) : owner_(std::move(owner)) {
+  const WirePair pair = make_wire_pair();
+  wire_ = std::make_unique<Wire>(pair.front);
+  try {
+    pid_ = start(command, pair.worker);
+  } catch (const Error&) {
+    ::close(pair.worker);
+    throw;
+  }
+  ::close(pair.worker);
+  pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
+  last_frame_ms_ = now_ms();
+  std::string load;
+  append_frame(load, {FrameKind::load, json::Object()});
+  outgoing_.push(std::move(load));
+  reader_ = std::thread([this] { read_frames(); });
+  writer_ = std::thread([this] { write_frames(); });
+}
+
+WorkerLink::~WorkerLink() {
+  kill();
+  wire_->shut_down();
+  reader_.join();
+  outgoing_.close();
+  writer_.join();
+  if (pidfd_ >= 0) ::close(pidfd_);
+}
+
+uint64_t WorkerLink::submit(Generation generation, Sink sink) {
+  std::string frame;
+  uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+    generation.id = id;
+    if (!lost_) {
+      auto open = std::make_shared<Open>();
+      open->sink = sink;
+      open->answers = generation.n;
+      open_.emplace(id, std::move(open));
+    }
+  }
+  append_frame(frame, {FrameKind::submit, to_json(generation)});
+  const auto known = [&] {
+    const std::lock_guard lock(mutex_);
+    return open_.contains(id);
+  };
+  if (!known()) {
+    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+    event.text = "the model's worker ended before it took the request";
+    event.reason = name_of(ErrorKind::device_lost);
+    event.code = "worker_lost";
+    sink(event);
+    return id;
+  }
+  outgoing_.push(std::move(frame));
+  return id;
+}
+
+void WorkerLink::cancel(uint64_t id) { tell(FrameKind::cancel, id); }
+void WorkerLink::hold(uint64_t id) { tell(FrameKind::hold, id); }
+void WorkerLink::release(uint64_t id) { tell(FrameKind::release, id); }
+
+void WorkerLink::tell(FrameKind kind, uint64_t id) {
+  json::Object body;
+  body["id"] = id;
+  std::string frame;
+  append_frame(frame, {kind, std::move(body)});
+  outgoing_.push(std::move(frame));
+}
+
+void WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
+  uint64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+    if (!lost_) {
+      auto open = std::make_shared<Open>();
+      open->reply = reply;
+      open_.emplace(id, std::move(open));
+      reply = nullptr;
+    }
+  }
+  if (reply) {
+    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+    event.text = "the model's worker has ended";
+    event.reason = name_of(ErrorKind::device_lost);
+    event.code = "worker_lost";
+    return reply(&event, {});
+  }
+  body["id"] = id;
+  std::string frame;
+  append_frame(frame, {kind, std::move(body)});
+  outgoing_.push(std::move(frame));
+}
+
+void WorkerLink::drain() {
+  std::string frame;
+  append_frame(frame, {FrameKind::drain, json::Object()});
+  outgoing_.push(std::move(frame));
+}
+
+// By pidfd: the number may belong to another process by now.
+void WorkerLink::kill() {
+  if (pidfd_ >= 0) ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0);
+}
+
+int64_t WorkerLink::open_requests() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(open_.size());
+}
+
+void WorkerLink::write_frames() {
+  std::vector<std::string> frames;
+  while (outgoing_.take_all(frames))
+    for (const std::string& frame : frames) {
+      try {
+        wire_->send_bytes(frame);
+      } catch (const Error&) {
+        return;  // the reader sees the end too, and tells everyone
+      }
+    }
+}
+
+void WorkerLink::read_frames() {
+  try {
+    while (const std::optional<Frame> frame = wire_->receive()) {
+      last_frame_ms_ = now_ms();
+      dispatch(*frame);
+    }
+  } catch (const Error& error) {
+    log::error("front", "worker {}: {}", pid_, error.what());
+    kill();
+  }
+  lose();
+}
+
+void WorkerLink::dispatch(const Frame& frame) {
+  if (frame.kind == FrameKind::loaded) return owner_.loaded(*frame.body.object());
+  const auto whole = [&](const char* key) {
+    const json::Value* value = frame.body.get(key);
+    return value ? value->as_int(key) : 0;
+  };
+  if (frame.kind == FrameKind::progress) return owner_.progress(whole("done"), whole("total"));
+  const auto id = static_cast<uint64_t>(whole("id"));
+  if (frame.kind == FrameKind::error && id == 0) {
+    failed_ = true;
+    return owner_.failed(event_of(frame));
+  }
+  std::shared_ptr<Open> open;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = open_.find(id);
+    if (found == open_.end()) return;  // of a request that has ended here
+    open = found->second;
+    const bool whole_request = frame.kind == FrameKind::reply ||
+                               (frame.kind == FrameKind::error && (open->reply || whole("answer") == kWholeRequest));
+    const bool ends =
+        whole_request || ((frame.kind == FrameKind::finish || frame.kind == FrameKind::error) && --open->answers == 0);
+    if (ends) open_.erase(found);
+  }
+  if (frame.kind == FrameKind::reply) return open->reply(nullptr, frame.body);
+  const Event event = event_of(frame);
+  if (open->reply) open->reply(&event, {});
+  else open->sink(event);
+}
+
+void WorkerLink::lose() {
+  std::map<uint64_t, std::shared_ptr<Open>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    open.swap(open_);
+  }
+  // It closed the wire, so it is about to end; one that does not is ended.
+  pollfd end{.fd = pidfd_, .events = POLLIN, .revents = 0};
+  if (pidfd_ >= 0 && ::poll(&end, 1, kEndMs) == 0) kill();
+  int status = 0;
+  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
+  for (const auto& [id, one] : open) {
+    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+    event.text = "the model's worker process ended before the answer did; send the request again";
+    event.reason = name_of(ErrorKind::device_lost);
+    event.code = "worker_lost";
+    if (one->reply) one->reply(&event, {});
+    else one->sink(event);
+  }
+  owner_.lost();
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,88 @@
+// A worker process as the front sees it: started, spoken to, and its end noticed.
+#pragma once
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/queue.h"
+#include "server/generation.h"
+#include "server/wire.h"
+
+namespace hearth::server {
+
+// The program that is started: argv[0] is its path; it finds the wire at descriptor kWorkerWireFd. Its environment
+// holds nothing but what `environment` lists.
+struct WorkerCommand {
+  std::vector<std::string> argv, environment;
+};
+inline constexpr int kWorkerWireFd = 3;
+
+// Thread-safe but for the constructor and destructor. Callbacks come on the link's own thread; none may block or
+// destroy the link.
+class WorkerLink {
+ public:
+  using Sink =
+      std::function<void(const Event&)>;  // of one request: its last event is finish (of every answer) or error
+  using Reply = std::function<void(const Event* error, const json::Value& body)>;  // error null: the body counts
+  struct Owner {
+    std::function<void(json::Object facts)> loaded;
+    std::function<void(int64_t done, int64_t total)> progress;
+    std::function<void(const Event& error)> failed;  // the load was refused; the worker ends
+    std::function<void()> lost;                      // its end, once; open requests have had their errors before
+  };
+
+  // Starts the process and asks it to load. Throws Error{io} when it cannot be started.
+  WorkerLink(const WorkerCommand& command, Owner owner);
+  ~WorkerLink();  // kills the process if it still runs
+  WorkerLink(const WorkerLink&) = delete;
+  WorkerLink& operator=(const WorkerLink&) = delete;
+
+  // generation.id is set here, and returned. The sink gets an error {reason device_lost, code worker_lost} when the
+  // worker ends before the answer did.
+  uint64_t submit(Generation generation, Sink sink);
+  void cancel(uint64_t id);
+  void hold(uint64_t id);  // until release(): the client reads too slowly
+  void release(uint64_t id);
+  void call(FrameKind kind, json::Object body, Reply reply);
+
+  void drain();  // no new requests; the worker ends behind its last answer
+  void kill();   // at once
+  pid_t pid() const { return pid_; }
+  int64_t open_requests() const;
+  // Milliseconds on the steady clock when the last frame came; for the watchdog.
+  int64_t last_frame_ms() const { return last_frame_ms_; }
+
+ private:
+  void read_frames();
+  void write_frames();
+  void dispatch(const Frame& frame);
+  void tell(FrameKind kind, uint64_t id);
+  void lose();
+
+  Owner owner_;
+  pid_t pid_ = -1;
+  int pidfd_ = -1;
+  std::unique_ptr<Wire> wire_;
+  Queue<std::string> outgoing_;
+  mutable std::mutex mutex_;
+  struct Open {
+    Sink sink;
+    Reply reply;
+    int64_t answers = 1;
+  };
+  std::map<uint64_t, std::shared_ptr<Open>> open_;
+  bool lost_ = false, failed_ = false;
+  uint64_t next_id_ = 1;
+  std::atomic<int64_t> last_frame_ms_{0};
+  std::thread reader_, writer_;
+};
+
+}  // namespace hearth::server

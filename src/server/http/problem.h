@@ -1,0 +1,47 @@
+// What is wrong with a request, and how each dialect says it (spec server 4).
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "net/http.h"
+#include "server/front/models.h"
+#include "server/generation.h"
+
+namespace hearth::server {
+
+enum class Dialect : uint8_t { openai, anthropic };
+
+struct Problem {
+  int status = 500;
+  std::string type, message, param, code;
+  int retry_after_s = 0;  // 0: no Retry-After
+  json::Object more;      // further members of the error object
+};
+
+// A field at fault; thrown where a body is read.
+class RequestError : public Error {
+ public:
+  RequestError(std::string param, const std::string& message)
+      : Error(ErrorKind::invalid_argument, message), param_(std::move(param)) {}
+  const std::string& param() const { return param_; }
+
+ private:
+  std::string param_;
+};
+
+// Error kinds to status: invalid_argument 400, not_found 404, busy 503, out_of_memory 503, corrupt_file 422, io and
+// device_lost 503, cancelled 499.
+Problem problem_of(const Error& error);
+Problem problem_of(const Event& error);
+Problem problem_of(const Refusal& refusal);
+
+// The error object of a body or of an event in a stream: OpenAI {error: {message, type, param, code}}, Anthropic {type:
+// "error", error: {type, message}, request_id}.
+json::Value error_json(Dialect dialect, const Problem& problem, std::string_view request_id);
+net::Response error_response(Dialect dialect, const Problem& problem, std::string_view request_id);
+
+net::Response json_response(int status, const json::Value& body);
+
+}  // namespace hearth::server

@@ -1,0 +1,62 @@
+// GET /v1/models, /v1/models/{id}: one shape for both dialects (spec server 3.3).
+#include "server/routes/routes.h"
+
+namespace hearth::server {
+namespace {
+
+json::Object entry(const ModelView& view) {
+  const auto fact = [&](const char* key, json::Value fallback) {
+    const json::Value* value = view.facts.find(key);
+    return value ? *value : fallback;
+  };
+  json::Object o;
+  o["id"] = view.id;
+  o["object"] = "model";
+  o["type"] = "model";
+  o["created"] = fact("created", 0);
+  o["created_at"] = fact("created_at", "1970-01-01T00:00:00Z");
+  o["owned_by"] = "hearth";
+  o["display_name"] = view.id;
+  o["context_window"] = fact("context_window", nullptr);
+  o["vision"] = fact("vision", false);
+  o["reasoning"] = fact("reasoning", false);
+  o["tools"] = fact("tools", false);
+  o["resident"] = view.state == ModelState::ready;
+  o["serving"] = view.is_default;
+  return o;
+}
+
+}  // namespace
+
+const Route kModels = {
+    .method = "GET",
+    .path = "/v1/models",
+    .summary = "the models that may be asked for",
+    .handle =
+        [](Services& services, Call call) {
+          json::Array data;
+          for (const ModelView& view : services.models.list()) data.push_back(entry(view));
+          json::Object o;
+          o["object"] = "list";
+          o["first_id"] = data.size() > 0 ? *data[0].get("id") : json::Value();
+          o["last_id"] = data.size() > 0 ? *data[data.size() - 1].get("id") : json::Value();
+          o["has_more"] = false;
+          o["data"] = std::move(data);
+          call.answer(200, o);
+        },
+};
+
+const Route kModel = {
+    .method = "GET",
+    .path = "/v1/models/{id}",
+    .summary = "one model",
+    .handle =
+        [](Services& services, Call call) {
+          const std::string id = services.models.resolve(call.parameter);
+          for (const ModelView& view : services.models.list())
+            if (view.id == id) return call.answer(200, entry(view));
+          fail(ErrorKind::not_found, "there is no model {}", call.parameter);
+        },
+};
+
+}  // namespace hearth::server

@@ -1,0 +1,36 @@
+#include "server/routes/routes.h"
+
+#include <array>
+
+namespace hearth::server {
+
+std::span<const Route* const> routes() {
+  // clang-format off
+  static constexpr std::array kRoutes = {
+      &kChatCompletions,
+      &kCompletions,
+      &kModels,
+      &kModel,
+      &kTokenize,
+      &kTokenizeV1,
+      &kDetokenize,
+      &kDetokenizeV1,
+      &kApplyTemplate,
+      &kStats,
+      &kStatsV1,
+      &kLoad,
+      &kUnload,
+      &kPin,
+      &kPs,
+      &kHealth,
+      &kReady,
+      &kVersion,
+      &kOpenapi,
+      &kIndex,
+      &kMetrics,
+  };
+  // clang-format on
+  return kRoutes;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,13 @@
+// Every route, one a file.
+#pragma once
+#include "server/http/route.h"
+
+namespace hearth::server {
+
+extern const Route kChatCompletions, kCompletions;
+extern const Route kModels, kModel;
+extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;
+extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;
+extern const Route kLoad, kUnload, kPin, kPs;
+
+}  // namespace hearth::server

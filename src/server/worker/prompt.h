@@ -1,0 +1,41 @@
+// A parsed request to what the engine takes: ids, sampler, ends. Words end here (DESIGN 2).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decode/scheduler.h"
+#include "model/model_text.h"
+#include "server/generation.h"
+
+namespace hearth::server {
+
+// What the words of a loaded model are turned to ids with.
+struct PromptModel {
+  const model::ModelText& text;
+  std::string name;
+  int64_t context = 0;  // positions that one conversation may have
+  int64_t V = 0;
+  std::vector<int32_t> end_ids, newline_ids;
+  json::Object defaults;  // sampling fields: the server's flags over the model's generation_config
+};
+
+struct Prompt {
+  std::vector<int32_t> ids;
+  std::string rendered;   // what the template made; a raw prompt as it is
+  bool has_text = false;  // a piece of the prompt stands for text: a first piece's leading space counts
+};
+
+// Renders (chat) or takes (raw) and encodes. Throws Error{invalid_argument}: no template, or what the template says;
+// an empty raw prompt for a model without a BOS.
+Prompt make_prompt(const Generation& generation, const PromptModel& model);
+
+// The request of answer `answer`, with its own seed. Throws Error{invalid_argument} naming the field, or
+// Error{out_of_memory} where prompt and max_tokens do not fit the context (strict admission).
+decode::Request make_request(const Generation& generation, const PromptModel& model, const Prompt& prompt,
+                             int64_t answer);
+
+// The messages as templates want them: one system message in front, developer for system, null content as "".
+json::Value arranged(const json::Value& messages);
+
+}  // namespace hearth::server

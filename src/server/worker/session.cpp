@@ -1,0 +1,407 @@
+#include "server/worker/session.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "decode/complete.h"
+
+namespace hearth::server {
+
+struct Session::Live {
+  uint64_t id = 0;
+  Generation generation;  // receiving thread, then the prompt thread
+  std::atomic<bool> cancelled{false};
+  std::string space;
+  int64_t prompt_tokens = 0;        // set before the engine hears of it
+  std::vector<int64_t> max_tokens;  // by answer
+  // Text thread:
+  std::vector<std::unique_ptr<AnswerText>> texts;
+  std::vector<bool> stopped;
+  int64_t cached = 0;
+  // Under Session::mutex_:
+  int64_t open = 0;  // answers that have not ended
+};
+
+namespace {
+
+constexpr size_t kWaitingMax = 256;  // requests in the worker (reliability.md section 3)
+
+PromptModel prompt_model(const WorkerModel& model) {
+  const text::Tokenizer& tokenizer = model.text->tokenizer();
+  PromptModel p{.text = *model.text,
+                .name = model.name,
+                .context = model.engine->context(),
+                .V = model.engine->spec().V,
+                .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
+                .newline_ids = {},
+                .defaults = model.defaults};
+  if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
+    p.newline_ids = newline;
+  return p;
+}
+
+}  // namespace
+
+Session::Session(WorkerModel model, std::function<void(std::string_view)> send)
+    : model_(std::move(model)), prompt_model_(prompt_model(model_)), send_(std::move(send)) {
+  prompt_thread_ = std::thread([this] { run_prompts(); });
+  engine_thread_ = std::thread([this] { run_engine(); });
+  text_thread_ = std::thread([this] { run_text(); });
+}
+
+Session::~Session() {
+  prompts_.close();
+  prompt_thread_.join();
+  commands_.close();
+  engine_thread_.join();
+  outputs_.close();
+  text_thread_.join();
+}
+
+void Session::send(std::string_view frames) {
+  if (frames.empty()) return;
+  const std::lock_guard lock(sending_);
+  if (broken_) return;
+  try {
+    send_(frames);
+  } catch (const Error& error) {
+    broken_ = true;  // the receiving thread notices the same and ends the worker
+    log::warn("worker", "{}", error.what());
+  }
+}
+
+void Session::send_error(uint64_t id, const Error& error, std::string code, Usage usage) {
+  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+  event.text = error.what();
+  event.reason = name_of(error.kind());
+  event.code = std::move(code);
+  event.usage = usage;
+  std::string frames;
+  append_frame(frames, to_frame(event));
+  send(frames);
+}
+
+// --- receiving thread ---
+
+void Session::submit(json::Value body) {
+  auto live = std::make_shared<Live>();
+  live->generation = generation_of(body);
+  live->id = live->generation.id;
+  live->open = live->generation.n;
+  {
+    std::unique_lock lock(mutex_);
+    const bool full = live_.size() >= kWaitingMax;
+    if (draining_ || full || !live_.emplace(live->id, live).second) {
+      lock.unlock();
+      return send_error(live->id, Error(ErrorKind::busy, draining_ ? "the server is shutting down"
+                                                                   : "too many requests wait for this model"));
+    }
+  }
+  prompts_.push([this, live] { prepare(live); });
+}
+
+void Session::cancel(uint64_t id) {
+  LivePtr live;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = live_.find(id);
+    if (found == live_.end()) return;
+    live = found->second;
+  }
+  live->cancelled = true;
+  commands_.push([this, live](decode::Scheduler& scheduler) {
+    for (int64_t answer = 0; answer < live->generation.n; ++answer)
+      if (const auto row = running_.find({live->id, answer}); row != running_.end()) scheduler.cancel(row->second);
+  });
+}
+
+void Session::hold(uint64_t id, bool held) {
+  commands_.push([this, id, held](decode::Scheduler& scheduler) {
+    for (auto row = running_.lower_bound({id, 0}); row != running_.end() && row->first.id == id; ++row)
+      held ? scheduler.hold(row->second) : scheduler.release(row->second);
+  });
+}
+
+void Session::drain() {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  all_ended_.wait(lock, [&] { return live_.empty(); });
+}
+
+void Session::ended(const LivePtr& live) {
+  const std::lock_guard lock(mutex_);
+  live_.erase(live->id);
+  if (live_.empty()) all_ended_.notify_all();
+}
+
+void Session::call(FrameKind kind, json::Value body) {
+  const auto reply = [this](uint64_t id, json::Object o) {
+    o["id"] = id;
+    std::string frames;
+    append_frame(frames, {FrameKind::reply, std::move(o)});
+    send(frames);
+  };
+  const auto id = static_cast<uint64_t>(body.get("id") ? body.get("id")->as_int("id") : 0);
+  if (kind == FrameKind::stats) {
+    commands_.push([this, id, reply](decode::Scheduler& scheduler) {
+      const decode::Scheduler::Counts counts = scheduler.counts();
+      json::Object o;
+      o["active"] = counts.active;
+      o["waiting"] = counts.waiting;
+      o["parked"] = counts.parked;
+      o["submitted"] = counts.submitted;
+      o["cancelled"] = counts.cancelled;
+      o["prefix_bytes"] = scheduler.prefixes().bytes();
+      o["prefix_entries"] = scheduler.prefixes().entries();
+      int64_t total = 0, free = 0;
+      for (size_t g = 0; g < model_.engine->page_bytes().size(); ++g) {
+        total += model_.engine->cache().pages_total(g);
+        free += model_.engine->cache().pages_free(g);
+      }
+      o["pages_total"] = total;
+      o["pages_free"] = free;
+      o["kv_bytes"] = model_.engine->kv_bytes();
+      reply(id, std::move(o));
+    });
+    return;
+  }
+  prompts_.push([this, kind, id, reply, body = std::move(body)] {
+    try {
+      reply(id, answer_call(kind, body));
+    } catch (const Error& error) {
+      send_error(id, error);
+    }
+  });
+}
+
+// --- prompt thread ---
+
+void Session::run_prompts() {
+  std::vector<std::function<void()>> work;
+  while (prompts_.take_all(work))
+    for (const std::function<void()>& item : work) item();
+}
+
+json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
+  const text::Tokenizer& tokenizer = model_.text->tokenizer();
+  json::Object o;
+  if (kind == FrameKind::detokenize) {
+    std::vector<int32_t> ids;
+    for (const json::Value& id : body.get("tokens") ? body.get("tokens")->as_array("tokens") : json::Array()) {
+      const int64_t value = id.is_int() ? id.as_int("tokens") : -1;
+      if (value < 0 || value >= tokenizer.vocab_size())
+        fail(ErrorKind::invalid_argument, "tokens: {} is no id of this vocabulary of {}", json::dump(id),
+             tokenizer.vocab_size());
+      ids.push_back(static_cast<int32_t>(value));
+    }
+    o["content"] = tokenizer.decode(ids, false);
+    return o;
+  }
+  std::vector<int32_t> ids;
+  if (const json::Value* content = body.get("content")) {
+    const json::Value* add = body.get("add_special");
+    ids = tokenizer.encode(content->as_string("content"),
+                           {.parse_special = false, .add_special = add ? add->as_bool("add_special") : true});
+  } else {
+    Prompt prompt = make_prompt(generation_of(body), prompt_model_);
+    o["prompt"] = std::move(prompt.rendered);
+    ids = std::move(prompt.ids);
+  }
+  o["token_count"] = static_cast<int64_t>(ids.size());
+  if (kind == FrameKind::tokenize) {
+    const json::Value* pieces = body.get("with_pieces");
+    json::Array list;
+    for (const int32_t id : ids) {
+      if (pieces && pieces->as_bool("with_pieces")) {
+        json::Object entry;
+        entry["id"] = id;
+        entry["piece"] = tokenizer.decode(std::span(&id, 1), false);
+        list.emplace_back(std::move(entry));
+      } else {
+        list.emplace_back(id);
+      }
+    }
+    o["tokens"] = std::move(list);
+  }
+  return o;
+}
+
+void Session::prepare(const LivePtr& live) {
+  try {
+    const Generation& g = live->generation;
+    std::vector<decode::Request> requests;
+    if (!live->cancelled) {
+      const Prompt prompt = make_prompt(g, prompt_model_);
+      live->prompt_tokens = static_cast<int64_t>(prompt.ids.size());
+      if (live->prompt_tokens > prompt_model_.context) {
+        send_error(live->id,
+                   Error(ErrorKind::out_of_memory,
+                         fmt::format("This model's maximum context length is {} tokens. The prompt has {} tokens and "
+                                     "exceeds the available context size.",
+                                     prompt_model_.context, live->prompt_tokens)),
+                   "context_length_exceeded", {.prompt = live->prompt_tokens, .max_tokens = prompt_model_.context});
+        return ended(live);
+      }
+      for (int64_t answer = 0; answer < g.n; ++answer) {
+        requests.push_back(make_request(g, prompt_model_, prompt, answer));
+        live->max_tokens.push_back(requests.back().max_tokens);
+        live->texts.push_back(
+            std::make_unique<AnswerText>(model_.text->tokenizer(), prompt.has_text, g.stops, g.top_logprobs));
+        live->stopped.push_back(false);
+      }
+    } else {
+      for (int64_t answer = 0; answer < g.n; ++answer) live->texts.push_back(nullptr), live->stopped.push_back(false);
+    }
+    commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
+      start(scheduler, live, std::move(requests));
+    });
+  } catch (const Error& error) {
+    send_error(live->id, error);
+    ended(live);
+  }
+}
+
+// --- engine thread ---
+
+void Session::run_engine() {
+  decode::Scheduler scheduler(*model_.engine, model_.scheduler);
+  std::vector<Command> commands;
+  for (bool busy = false;;) {
+    if (busy) commands_.take_ready(commands);
+    else if (!commands_.take_all(commands)) break;
+    for (Command& command : commands) command(scheduler);
+    if (commands_.closed()) break;
+    busy = scheduler.step();
+  }
+}
+
+void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests) {
+  const int64_t n = live->generation.n;
+  if (live->cancelled) {
+    for (int64_t answer = 0; answer < n; ++answer)
+      outputs_.push(
+          {.kind = Output::Kind::done, .live = live, .answer = answer, .reason = decode::FinishReason::cancelled});
+    return;
+  }
+  std::vector<decode::Submission> answers;
+  for (int64_t answer = 0; answer < n; ++answer)
+    answers.push_back({std::move(requests[static_cast<size_t>(answer)]), events_of(live, answer)});
+  try {
+    const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
+    for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];
+  } catch (const Error& error) {
+    const auto shared = std::make_shared<const Error>(error);
+    for (int64_t answer = 0; answer < n; ++answer)
+      outputs_.push({.kind = Output::Kind::failed, .live = live, .answer = answer, .error = shared});
+  }
+}
+
+decode::Events Session::events_of(const LivePtr& live, int64_t answer) {
+  decode::Events events;
+  events.admitted = [this, live, answer](int64_t, int64_t cached) {
+    outputs_.push({.kind = Output::Kind::admitted, .live = live, .answer = answer, .cached = cached});
+  };
+  events.token = [this, live, answer](const decode::TokenEvent& token) {
+    outputs_.push({.kind = Output::Kind::token,
+                   .live = live,
+                   .answer = answer,
+                   .token = {token.id, token.logprob, {token.top.begin(), token.top.end()}}});
+    return true;
+  };
+  events.done = [this, live, answer](decode::FinishReason reason, const decode::GenerateStats& stats) {
+    running_.erase({live->id, answer});
+    outputs_.push({.kind = Output::Kind::done, .live = live, .answer = answer, .reason = reason, .stats = stats});
+  };
+  events.failed = [this, live, answer](const Error& error) {
+    running_.erase({live->id, answer});
+    outputs_.push(
+        {.kind = Output::Kind::failed, .live = live, .answer = answer, .error = std::make_shared<const Error>(error)});
+  };
+  return events;
+}
+
+// --- text thread ---
+
+void Session::run_text() {
+  std::vector<Output> outputs;
+  std::string frames;
+  while (outputs_.take_all(outputs)) {
+    frames.clear();
+    for (Output& output : outputs) handle(output, frames);
+    outputs.clear();  // what they share may be the last of a request
+    send(frames);
+  }
+}
+
+void Session::append(std::string& frames, const Live& live, int64_t answer, std::vector<Event>& events) {
+  for (Event& event : events) {
+    event.id = live.id;
+    event.answer = answer;
+    append_frame(frames, to_frame(event));
+  }
+  events.clear();
+}
+
+void Session::stop_answer(const LivePtr& live, int64_t answer) {
+  live->stopped[static_cast<size_t>(answer)] = true;
+  commands_.push([this, live, answer](decode::Scheduler& scheduler) {
+    if (const auto row = running_.find({live->id, answer}); row != running_.end()) scheduler.cancel(row->second);
+  });
+}
+
+void Session::handle(Output& output, std::string& frames) {
+  const LivePtr& live = output.live;
+  const auto a = static_cast<size_t>(output.answer);
+  AnswerText* text = live->texts[a].get();
+  std::vector<Event> events;
+  switch (output.kind) {
+    case Output::Kind::admitted: {
+      live->cached = output.cached;
+      Event event{.kind = Event::Kind::admitted};
+      event.usage = {.prompt = live->prompt_tokens, .cached = output.cached, .max_tokens = live->max_tokens[a]};
+      events.push_back(std::move(event));
+      break;
+    }
+    case Output::Kind::token:
+      // What comes behind a stop string was drawn before the engine heard of it.
+      if (!live->stopped[a] && !text->push({output.token.id, output.token.logprob, output.token.top}, events))
+        stop_answer(live, output.answer);
+      break;
+    case Output::Kind::done: {
+      if (text && !live->stopped[a]) text->finish(events);
+      Event event{.kind = Event::Kind::finish};
+      const bool stopped = text && text->stop();
+      event.reason = stopped ? "stop" : std::string(name_of(output.reason));
+      if (stopped) event.stop = *text->stop();
+      event.usage = {.prompt = live->prompt_tokens,
+                     .cached = output.stats.cached_tokens,
+                     .completion = text ? text->tokens() : 0,
+                     .max_tokens = text ? live->max_tokens[a] : 0,
+                     .queue_ms = output.stats.queue_ms,
+                     .prefill_ms = output.stats.prefill_ms,
+                     .decode_ms = output.stats.decode_ms};
+      events.push_back(std::move(event));
+      break;
+    }
+    case Output::Kind::failed: {
+      Event event{.kind = Event::Kind::error};
+      event.text = output.error->what();
+      event.reason = name_of(output.error->kind());
+      events.push_back(std::move(event));
+      break;
+    }
+  }
+  append(frames, *live, output.answer, events);
+  if (output.kind == Output::Kind::done || output.kind == Output::Kind::failed) {
+    bool last = false;
+    {
+      const std::lock_guard lock(mutex_);
+      last = --live->open == 0;
+    }
+    if (last) ended(live);
+  }
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,73 @@
+#include "server/worker/worker.h"
+
+#include <optional>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "server/wire.h"
+#include "server/worker/session.h"
+
+namespace hearth::server {
+namespace {
+
+void report(Wire& wire, const Error& error) {
+  Event event{.kind = Event::Kind::error};
+  event.text = error.what();
+  event.reason = name_of(error.kind());
+  wire.send(to_frame(event));
+}
+
+uint64_t id_of(const Frame& frame) {
+  const json::Value* id = frame.body.get("id");
+  if (!id) fail(ErrorKind::corrupt_file, "a frame of kind {} without an id", static_cast<int>(frame.kind));
+  return static_cast<uint64_t>(id->as_int("id"));
+}
+
+void serve(Wire& wire, Session& session) {
+  while (std::optional<Frame> frame = wire.receive()) {
+    switch (frame->kind) {
+      case FrameKind::submit: session.submit(std::move(frame->body)); break;
+      case FrameKind::cancel: session.cancel(id_of(*frame)); break;
+      case FrameKind::hold: session.hold(id_of(*frame), true); break;
+      case FrameKind::release: session.hold(id_of(*frame), false); break;
+      case FrameKind::tokenize:
+      case FrameKind::detokenize:
+      case FrameKind::render:
+      case FrameKind::stats: session.call(frame->kind, std::move(frame->body)); break;
+      case FrameKind::drain: session.drain(); return;
+      default: fail(ErrorKind::corrupt_file, "a frame of kind {} goes up, not down", static_cast<int>(frame->kind));
+    }
+  }
+}
+
+}  // namespace
+
+int run_worker(int fd, const LoadModel& load) {
+  Wire wire(fd);
+  try {
+    const std::optional<Frame> first = wire.receive();
+    if (!first) return 0;
+    if (first->kind != FrameKind::load) fail(ErrorKind::corrupt_file, "the first frame is no load");
+    WorkerModel model = load([&](int64_t done, int64_t total) {
+      json::Object o;
+      o["done"] = done;
+      o["total"] = total;
+      wire.send({FrameKind::progress, std::move(o)});
+    });
+    json::Object facts = model.facts;
+    Session session(std::move(model), [&](std::string_view frames) { wire.send_bytes(frames); });
+    wire.send({FrameKind::loaded, std::move(facts)});
+    serve(wire, session);
+    return 0;
+  } catch (const Error& error) {
+    log::error("worker", "{}", error.what());
+    try {
+      report(wire, error);
+    } catch (const Error&) {
+      // The front is gone; its log has the end of the wire.
+    }
+    return exit_code(error.kind());
+  }
+}
+
+}  // namespace hearth::server

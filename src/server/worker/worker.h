@@ -1,0 +1,33 @@
+// The worker process of one model (spec server 1, 5): frames in, answers out.
+//
+// Four threads: the caller's receives frames; one turns prompts into ids; the engine thread sees ids and tensors only;
+// the text thread turns tokens into words, one step behind, and sends.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "decode/engine.h"
+#include "decode/scheduler.h"
+#include "model/model_text.h"
+
+namespace hearth::server {
+
+struct WorkerModel {
+  std::string name;
+  std::unique_ptr<decode::Engine> engine;
+  std::unique_ptr<model::ModelText> text;
+  json::Object facts;     // what the front shows of it (spec server 3.3, 3.4)
+  json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
+  decode::SchedulerOptions scheduler;
+};
+
+// Reads the model; called for the load frame. May throw Error: the worker reports it and ends.
+using LoadModel = std::function<WorkerModel(const std::function<void(int64_t done, int64_t total)>& progress)>;
+
+// Serves the front behind fd (owned) until it closes, drains, or breaks the wire's rules. Returns the exit code.
+int run_worker(int fd, const LoadModel& load);
+
+}  // namespace hearth::server
