@@ -9,6 +9,9 @@ std::span<const Command* const> commands() {
   static constexpr std::array kCommands = {
       &kRun,
       &kGenerate,
+      &kServe,
+      &kPs,
+      &kStop,
       &kTokenize,
       &kLogits,
       &kPerplexity,
@@ -23,6 +26,7 @@ std::span<const Command* const> commands() {
       &kConfig,
       &kCompletion,
       &kVersion,
+      &kWorker,
   };
   // clang-format on
   return kCommands;

@@ -16,9 +16,13 @@ extern const Command kLogits;
 extern const Command kLs;
 extern const Command kPerplexity;
 extern const Command kProbe;
+extern const Command kPs;
 extern const Command kRun;
+extern const Command kServe;
 extern const Command kShow;
+extern const Command kStop;
 extern const Command kTokenize;
 extern const Command kVersion;
+extern const Command kWorker;
 
 }  // namespace hearth::cli

@@ -1,0 +1,261 @@
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/serve_flags.h"
+#include "cli/units.h"
+#include "cli/version.h"
+#include "server/front/instance.h"
+#include "server/front/serve.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {
+    {.name = "MODEL", .help = "the model that answers; none: the first one of the store", .required = false},
+};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "host",
+         .kind = ValueKind::text,
+         .value = "HOST",
+         .fallback = "127.0.0.1",
+         .help = "address to listen on, or the path of a Unix socket",
+         .aliases = "--unix"},
+    Flag{.name = "port",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .fallback = "8080",
+         .help = "port to listen on; 0: a free one",
+         .min = 0,
+         .max = 65535},
+    Flag{.name = "api-key",
+         .kind = ValueKind::text,
+         .value = "KEY",
+         .help = "a key that clients must send; better in a file",
+         .repeat = true},
+    Flag{.name = "api-key-file",
+         .kind = ValueKind::file,
+         .value = "FILE",
+         .help = "keys, one a line; read again on SIGHUP"},
+    Flag{.name = "admin-key-file",
+         .kind = ValueKind::file,
+         .value = "FILE",
+         .help = "keys that may also load, unload and pin models"},
+    Flag{.name = "allow-host",
+         .kind = ValueKind::text,
+         .value = "NAME",
+         .help = "a further name by which clients reach this server",
+         .repeat = true},
+    Flag{.name = "cors-origin",
+         .kind = ValueKind::text,
+         .value = "ORIGIN",
+         .help = "an origin whose pages may call: https://example.org",
+         .repeat = true},
+    Flag{.name = "allow-models",
+         .kind = ValueKind::text,
+         .value = "MODEL",
+         .help = "a further model that may be asked for (default: all of the store, on this machine)",
+         .aliases = "--models",
+         .repeat = true},
+    Flag{.name = "served-model-name", .kind = ValueKind::text, .value = "NAME", .help = "what clients call the model"},
+    Flag{.name = "any-model", .help = "unknown model names mean the default model"},
+    Flag{.name = "ttl",
+         .kind = ValueKind::duration,
+         .value = "TIME",
+         .fallback = "300s",
+         .help = "idle time after which other models than MODEL are unloaded",
+         .min = 0},
+    Flag{.name = "admission",
+         .kind = ValueKind::choice,
+         .value = "cap|strict",
+         .fallback = "cap",
+         .help = "max_tokens beyond the context: lowered, or refused"},
+    Flag{.name = "sse-ping",
+         .kind = ValueKind::duration,
+         .value = "TIME",
+         .fallback = "2s",
+         .help = "a sign of life on silent streams this often; 0: none",
+         .min = 0},
+};
+constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);
+
+constexpr auto kDrain = std::chrono::seconds(25);
+
+// Keys, one a line; empty lines and those that begin with # do not count.
+std::vector<std::string> read_keys(const Context& context, const std::string& flag) {
+  std::vector<std::string> keys;
+  const auto file = context.args().text(flag);
+  if (!file) return keys;
+  const std::filesystem::path path = hub::expand_home(*file, context.env());
+  const std::string text = io::real_fs().read_file(path, 1 << 20);
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0)
+    fail(ErrorKind::invalid_argument, "{} can be read by others: chmod 600 {}", path.string(), path.string());
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string line = text.substr(at, end - at);
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && !line.starts_with('#')) keys.push_back(std::move(line));
+    at = end + 1;
+  }
+  if (keys.empty()) fail(ErrorKind::invalid_argument, "{} holds no key", path.string());
+  return keys;
+}
+
+std::vector<std::string> api_keys(const Context& context) {
+  std::vector<std::string> keys = context.args().texts("api-key");
+  for (const std::string& key : keys)
+    if (key.empty()) fail(ErrorKind::invalid_argument, "--api-key is empty");
+  for (std::string& key : read_keys(context, "api-key-file")) keys.push_back(std::move(key));
+  return keys;
+}
+
+// What a worker may see of the environment: places and settings, no secrets.
+std::vector<std::string> worker_environment(const hub::Env& env) {
+  std::vector<std::string> list;
+  for (const char* name : {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+                           "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "OMP_NUM_THREADS",
+                           "HEARTH_ISA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"})
+    if (const auto value = env(name)) list.push_back(fmt::format("{}={}", name, *value));
+  return list;
+}
+
+server::FrontOptions front_options(const Context& context, const server::Instance& instance) {
+  const Args& args = context.args();
+  server::FrontOptions o;
+  o.host = *args.text("host");
+  if (o.host.find('/') != std::string::npos) o.unix_path = hub::expand_home(o.host, context.env()).string();
+  o.port = static_cast<int>(*args.integer("port"));
+  o.settings.version = fmt::format("{} ({})", kVersionText, commit());
+  o.settings.numerics = *args.text("numerics");
+  o.settings.strict_admission = *args.text("admission") == "strict";
+  o.settings.ping = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("sse-ping") * 1000));
+  o.settings.memory_budget = args.bytes("memory-budget").value_or(decode::default_memory_budget());
+  o.auth.keys = api_keys(context);
+  o.auth.admin_keys = read_keys(context, "admin-key-file");
+  o.auth.session_token = instance.token();
+  o.auth.hosts = args.texts("allow-host");
+  o.auth.cors_origins = args.texts("cors-origin");
+  for (const auto* keys : {&o.auth.keys, &o.auth.admin_keys})
+    for (const std::string& key : *keys) log::global().add_secret(key);
+  log::global().add_secret(instance.token());
+  o.models.default_model = args.positional("MODEL").value_or("");
+  o.models.served_name = args.text("served-model-name").value_or("");
+  o.models.allowed = args.texts("allow-models");
+  o.models.only_default = o.unix_path.empty() && !server::is_loopback(o.host);
+  o.models.any_model = args.on("any-model");
+  o.models.ttl = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("ttl") * 1000));
+  o.models.memory_budget = o.settings.memory_budget;
+  const std::vector<std::string> arguments = worker_arguments(context), environment = worker_environment(context.env());
+  o.models.command = [arguments, environment](const hub::FoundModel& model, int64_t budget) {
+    server::WorkerCommand command;
+    command.argv = {"/proc/self/exe", "worker",          model.path.string(),   "--name",
+                    model.name,       "--memory-budget", std::to_string(budget)};
+    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
+    command.environment = environment;
+    return command;
+  };
+  return o;
+}
+
+std::string first_of_store(const Context& context) {
+  for (const hub::Snapshot& snapshot : hub::Store::from_env(context.env()).list())
+    if (snapshot.format && snapshot.problem.empty()) return snapshot.repo;
+  fail(ErrorKind::not_found, "the store has no model yet: name one, as in hearth serve path/to/model.gguf");
+}
+
+void print_card(const Context& context, const server::Front& front, const server::FrontOptions& options,
+                const std::string& name, const json::Object& facts) {
+  const auto whole = [&](const char* key) {
+    const json::Value* value = facts.find(key);
+    return value && value->is_int() ? value->as_int(key) : 0;
+  };
+  context.note("{} is ready at {}", name, front.url());
+  context.note("  context {} positions, {} answers at once, KV cache {}, numerics {}", whole("context_window"),
+               whole("batch"), facts.find("kv") ? *facts.find("kv")->string() : "", options.settings.numerics);
+  context.note("  memory {}: weights {}, KV {}, of a budget of {}", show_size(whole("memory_bytes")),
+               show_size(whole("weights_bytes")), show_size(whole("kv_bytes")),
+               show_size(options.settings.memory_budget));
+  context.note("  prompt cache {}, {}", show_size(whole("prompt_cache_bytes")),
+               options.auth.keys.empty() ? "no key needed on this machine" : "clients need a key");
+  context.note("  OpenAI clients: base URL {}/v1; Anthropic clients: {}", front.url(), front.url());
+}
+
+// READY=1 and the like to systemd, if it asks (sd_notify(3)).
+void notify_systemd(const Context& context, std::string_view state) {
+  const auto path = context.env()("NOTIFY_SOCKET");
+  if (!path || path->empty()) return;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path->size() >= sizeof address.sun_path) return;
+  std::memcpy(address.sun_path, path->data(), path->size());
+  if (address.sun_path[0] == '@') address.sun_path[0] = '\0';
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path->size());
+  if (::sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address), length) < 0)
+    context.warn("systemd was not notified: {}", std::strerror(errno));
+  ::close(fd);
+}
+
+int run(Context& context) {
+  // Signals are taken here alone: blocked before any thread starts.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, s);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  server::Instance instance(hub::runtime_folder(context.env()));
+  server::FrontOptions options = front_options(context, instance);
+  if (options.models.default_model.empty()) options.models.default_model = first_of_store(context);
+  server::Front front(options, hub::Store::from_env(context.env()));
+  instance.publish(front.url());
+  const std::string name = front.models().resolve("");
+  const json::Object facts = [&] {
+    Progress progress(context, "loading " + name, Progress::Unit::share);
+    return front.load([&](int64_t done, int64_t total) { progress.show(done, total); });
+  }();
+  print_card(context, front, options, name, facts);
+  notify_systemd(context, "READY=1");
+
+  for (;;) {
+    int signal = 0;
+    ::sigwait(&signals, &signal);
+    if (signal != SIGHUP) break;
+    try {
+      front.auth().replace_keys(api_keys(context));
+      context.note("keys were read again");
+    } catch (const Error& error) {
+      context.warn("keys stay as they were: {}", error.what());
+    }
+  }
+  notify_systemd(context, "STOPPING=1");
+  context.note("finishing what is open; no new requests");
+  const size_t cut = front.drain(kDrain);
+  if (cut > 0) context.warn("{} connections were cut", cut);
+  return 0;
+}
+
+}  // namespace
+
+const Command kServe = {
+    .name = "serve",
+    .aliases = "",
+    .summary = "a server for OpenAI and Anthropic clients",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+    .json = false,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,113 @@
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/serve_flags.h"
+#include "decode/memory.h"
+#include "server/front/worker_link.h"
+#include "server/worker/worker.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr Positional kPositionals[] = {{.name = "MODEL", .help = "path of the model"}};
+constexpr std::array kOwnFlags = {
+    Flag{.name = "name", .kind = ValueKind::text, .value = "NAME", .help = "what the model is called"},
+};
+constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);
+
+constexpr int64_t kRowsMax = 64, kRowPositions = 1024;
+
+// As many rows as fit, and a KV pool of one whole context, the prompt cache and kRowPositions a row, if memory holds
+// it: rows seldom need their whole context.
+void tune(const Context& context, const model::Model& model, const graph::Executor& executor,
+          decode::EngineOptions& options) {
+  const auto asked = context.args().integer("batch");
+  for (int64_t rows = asked.value_or(kRowsMax);; rows = (rows + 1) / 2) {
+    options.sequences_max = options.gathered_max = rows;
+    options.pool_positions = 1;  // at least one context is held in any case
+    const decode::MemoryPlan plan(model, executor, options);
+    const int64_t positions =
+        options.context > 0 ? std::min(options.context, model.spec().context) : plan.largest(options.memory_budget);
+    const decode::MemoryNeed need = plan.at(std::max<int64_t>(positions, 1));
+    if (rows > 1 && !asked && (positions == 0 || need.total() > options.memory_budget)) continue;
+    const int64_t left = std::max<int64_t>(0, options.memory_budget - need.total());
+    const int64_t cache = *context.args().bytes("prompt-cache");
+    options.pool_positions = positions;
+    if (need.kv_per_position > 0)
+      options.pool_positions +=
+          std::min(left / 2, cache + rows * kRowPositions * need.kv_per_position) / need.kv_per_position;
+    return;
+  }
+}
+
+json::Object facts(const Context& context, const LoadedModel& loaded) {
+  const decode::Engine& engine = *loaded.engine;
+  const decode::MemoryNeed& need = engine.need();
+  json::Object o;
+  o["id"] = *context.args().text("name");
+  o["model_type"] = engine.spec().model_type;
+  o["context_window"] = engine.context();
+  o["trained_context"] = engine.spec().context;
+  o["batch"] = engine.options().sequences_max;
+  o["kv"] = *context.args().text("kv");
+  o["numerics"] = name_of(engine.options().numerics);
+  o["weights_bytes"] = need.weights;
+  o["kv_bytes"] = need.kv;
+  o["arena_bytes"] = need.arena;
+  o["memory_bytes"] = need.total();
+  o["prompt_cache_bytes"] = *context.args().bytes("prompt-cache");
+  o["load_ms"] = loaded.times.total;
+  o["threads"] = thread_count(context);
+  o["vision"] = false;
+  o["chat"] = loaded.text->has_template();
+  return o;
+}
+
+int run(Context& context) {
+  // Without a front behind it there is nothing to do: no person calls this.
+  int type = 0;
+  socklen_t size = sizeof type;
+  if (::getsockopt(server::kWorkerWireFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
+    fail(ErrorKind::invalid_argument, "worker is started by serve, not by hand");
+  ::fcntl(server::kWorkerWireFd, F_SETFD, FD_CLOEXEC);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return server::run_worker(server::kWorkerWireFd, [&](const auto& progress) {
+    LoadRequest request;
+    request.tune = [&](const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options) {
+      tune(context, model, executor, options);
+    };
+    request.progress = progress;
+    LoadedModel loaded = load_model(context, request);
+    server::WorkerModel model;
+    model.name = *context.args().text("name");
+    model.facts = facts(context, loaded);
+    model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
+    model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");
+    model.engine = std::move(loaded.engine);
+    model.text = std::move(loaded.text);
+    return model;
+  });
+}
+
+}  // namespace
+
+const Command kWorker = {
+    .name = "worker",
+    .aliases = "",
+    .summary = "one loaded model of a server; started by serve",
+    .details = "",
+    .positionals = kPositionals,
+    .flags = kFlags,
+    .run = run,
+    .json = false,
+    .settings = false,
+};
+
+}  // namespace hearth::cli

@@ -1,0 +1,54 @@
+// Flags that `hearth serve` hands on to the workers that it starts.
+#pragma once
+#include <array>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/context.h"
+#include "cli/engine_flags.h"
+
+namespace hearth::cli {
+
+// Besides kEngineFlags.
+inline constexpr std::array kRowFlags = {
+    Flag{.name = "batch",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "answers that are made together at most (default: what memory holds, up to 64)",
+         .aliases = "--parallel --decode-concurrency",
+         .min = 1,
+         .max = 1024},
+    Flag{.name = "prompt-cache",
+         .kind = ValueKind::size,
+         .value = "SIZE",
+         .fallback = "2GB",
+         .help = "memory of the KV cache kept for later requests with the same beginning; 0: none",
+         .min = 0},
+    Flag{.name = "temperature",
+         .kind = ValueKind::number,
+         .value = "T",
+         .help = "where a request names none",
+         .aliases = "--temp",
+         .min = 0,
+         .max = 5},
+    Flag{.name = "top-p", .kind = ValueKind::number, .value = "P", .help = "the same", .min = 0, .max = 1},
+    Flag{.name = "top-k", .kind = ValueKind::integer, .value = "K", .help = "the same", .min = 0, .max = 1e6},
+    Flag{.name = "min-p", .kind = ValueKind::number, .value = "P", .help = "the same", .min = 0, .max = 1},
+    Flag{.name = "max-tokens",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "the same",
+         .aliases = "-n",
+         .min = 1,
+         .max = 1 << 28},
+};
+inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
+
+// The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given.
+std::vector<std::string> worker_arguments(const Context& context);
+
+// Sampling fields of the flags over those of the model's generation_config, by the names of requests.
+json::Object sampling_defaults(const Context& context, const json::Object& generation_config);
+
+}  // namespace hearth::cli

@@ -1,0 +1,109 @@
+"""What is wrong with a request is said in its dialect's shape, names the field and never an internal path."""
+import json
+
+import pytest
+
+MESSAGES = [{"role": "user", "content": "Hi"}]
+
+
+def refused(answer, status, param=None, words=""):
+    assert answer.status == status, answer.body
+    error = answer.json()["error"]
+    assert set(error) >= {"message", "type", "param", "code"}
+    if param:
+        assert error["param"] == param, error
+    assert words in error["message"], error
+    assert "/work" not in error["message"] and "/home" not in error["message"] and ".cpp" not in error["message"]
+    assert answer.headers["x-request-id"]
+    return error
+
+
+@pytest.mark.parametrize("fields, param, words", [
+    ({"messages": []}, "messages", "between 1 and 8192"),
+    ({"messages": None}, "messages", "required"),
+    ({"messages": "Hi"}, "messages", "array"),
+    ({"messages": [{"role": "pirate", "content": "x"}]}, "messages", "role"),
+    ({"messages": [{"content": "x"}]}, "messages", "role"),
+    ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content", "string"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content", "image"),
+    ({"temperature": "hot"}, "temperature", "number"),
+    ({"temperature": -1}, "temperature", "between 0 and 5"),
+    ({"temperature": 5.1}, "temperature", "between"),
+    ({"top_p": 1.1}, "top_p", "between"),
+    ({"top_k": 0.5}, "top_k", "int"),
+    ({"max_tokens": -1}, "max_tokens", "between"),
+    ({"max_tokens": 1e308}, "max_tokens", ""),
+    ({"n": 9}, "n", "between 1 and 8"),
+    ({"n": 0}, "n", "between"),
+    ({"stop": [""]}, "stop", "bytes"),
+    ({"stop": ["x"] * 17}, "stop", "16"),
+    ({"stop": ["x" * 257]}, "stop", "256"),
+    ({"logprobs": "yes"}, "logprobs", "logprobs must be of type bool"),
+    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "top_logprobs"),
+    ({"logit_bias": {"a": 1}}, "logit_bias", "logit_bias must be a dict of int to float"),
+    ({"logit_bias": [1]}, "logit_bias", "logit_bias must be a dict of int to float"),
+    ({"best_of": 3}, "best_of", "best_of"),
+    ({"echo": True}, "echo", "echo"),
+    ({"suffix": "x"}, "suffix", "suffix"),
+    ({"response_format": {"type": "yaml"}}, "response_format", "json_object"),
+    ({"tools": [{"function": {}}]}, "tools", "tools[0].function.name"),
+    ({"tool_choice": "required"}, "tool_choice", "no tools"),
+    ({"chat_template_kwargs": {"messages": []}}, "chat_template_kwargs", "messages"),
+])
+def test_fields_are_checked(server, fields, param, words):
+    refused(server.post("/v1/chat/completions", {"messages": MESSAGES, "max_tokens": 4, **fields}), 400, param, words)
+
+
+@pytest.mark.parametrize("body, words", [
+    (b"", "JSON"),
+    (b"{", "JSON"),
+    (b"[]", "object"),
+    (b'{"messages": [{"role": "user", "content": "\\ud800"}]}', ""),
+    (b'{"a": 1, "a": 2}', "duplicate"),
+    (b'{"temperature": NaN}', "JSON"),
+    (b"[" * 200_000, "JSON"),
+])
+def test_bodies_are_checked(server, body, words):
+    refused(server.post("/v1/chat/completions", body), 400, None, words)
+
+
+def test_unknown_things_are_404_and_405(server):
+    refused(server.get("/v1/nothing"), 404)
+    answer = server.get("/v1/chat/completions")
+    refused(answer, 405)
+    assert answer.headers["allow"] == "POST"
+    error = refused(server.post("/v1/chat/completions", {"model": "no/such-model", "messages": MESSAGES}), 404)
+    assert "there" in error["message"] and error["code"] == "model_not_found"
+    for path in ("/etc/passwd", "../../etc/passwd", "./x"):
+        refused(server.post("/v1/chat/completions", {"model": path, "messages": MESSAGES}), 404)
+
+
+def test_bodies_that_are_no_json_by_their_type_are_415(server):
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        refused(server.post("/v1/chat/completions", json.dumps({"messages": MESSAGES}), headers={"Content-Type": kind}), 415)
+
+
+def test_a_prompt_beyond_the_context_is_refused_in_words_that_clients_know(server):
+    answer = server.chat("word " * 4000)
+    error = refused(answer, 400, None, "maximum context length")
+    assert error["code"] == "context_length_exceeded" and error["type"] == "memory_admission"
+    assert error["detail_code"] == "context_over_budget" and "exceeds the available context" in error["message"]
+
+
+def test_a_large_body_is_413(server):
+    refused(server.post("/v1/chat/completions", b" " * (33 << 20)), 413)
+    assert server.get("/health").status == 200
+
+
+def test_health_is_exactly_this(server):
+    answer = server.get("/health")
+    assert answer.body == b'{"status": "ok"}' and answer.status == 200
+    assert server.get("/ready").status == 200
+
+
+def test_every_route_is_described(server):
+    paths = server.get("/openapi.json").json()["paths"]
+    index = server.get("/v1").json()["data"]
+    assert {(r["method"].lower(), r["path"]) for r in index} == {(m, p) for p, ms in paths.items() for m in ms}
+    assert "hearth_requests_total" in server.get("/metrics").body.decode()
+    assert server.get("/stats").json()["batch"]["configured"] == 16
