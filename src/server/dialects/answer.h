@@ -34,8 +34,6 @@ struct Collected {
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
-  virtual Dialect dialect() const { return Dialect::openai; }
-
   virtual std::string begin(const AnswerHead& head, const Usage& admitted) = 0;  // what goes out at admission
   virtual std::string event(const Event& event) = 0;  // text ... finish, of any answer; may be empty
   virtual std::string end() = 0;                      // behind the last finish

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "net/sse.h"
+#include "server/front/keep_alive.h"
 
 namespace hearth::server {
 namespace {
@@ -13,16 +14,16 @@ using Clock = std::chrono::steady_clock;
 // One request under way. Events come on the link's thread, the client's end on an I/O thread: both under the lock.
 class Run : public std::enable_shared_from_this<Run> {
  public:
-  Run(Services& services, GenerationCall run, const Call& call)
+  Run(Services& services, GenerationCall run, Call call)
       : services_(services),
         call_(std::move(run)),
-        route_(call.route),
-        exchange_(call.exchange),
+        client_(std::move(call)),
         received_(Clock::now()) {
-    call_.generation.owner = call.owner;
+    client_.request.body.clear();
+    call_.generation.owner = client_.owner;
     call_.generation.strict_admission = services.settings.strict_admission;
     answers_.resize(static_cast<size_t>(call_.generation.n));
-    head_.request_id = call.request_id;
+    head_.request_id = client_.request_id;
     head_.created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   }
 
@@ -33,23 +34,46 @@ class Run : public std::enable_shared_from_this<Run> {
     } catch (const Error& error) {
       return fail(problem_of(error));
     }
-    if (++services_.counters.running > kRunningMax) {
-      --services_.counters.running;
-      return fail(problem_of(Error(ErrorKind::busy, fmt::format("{} requests wait already", kRunningMax))));
+    if (const auto problem = count()) return fail(*problem);
+    try {
+      if (!call_.keep_alive.empty()) keep_alive_ = parse_keep_alive(call_.keep_alive);
+    } catch (const Error& error) {
+      return fail(problem_of(error));
     }
-    counted_ = true;
-    exchange_->on_closed([self](net::Exchange::End end) { self->closed(end); });
+    client_.exchange->on_closed([self](net::Exchange::End end) { self->closed(end); });
     services_.models.acquire(
         head_.model, [self](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->submit(worker); },
         [self](const Refusal& refusal) { self->fail(problem_of(refusal)); });
   }
 
   ~Run() {
-    if (counted_) --services_.counters.running;
+    if (!counted_) return;
+    const std::lock_guard lock(services_.counters.mutex);
+    --services_.counters.running;
+    if (--services_.counters.by_owner[client_.owner] == 0) services_.counters.by_owner.erase(client_.owner);
   }
 
  private:
   static constexpr int64_t kRunningMax = 256 + 64;  // waiting and decoding together
+
+  // One more request, of this owner and of all; or why not.
+  std::optional<Problem> count() {
+    const std::lock_guard lock(services_.counters.mutex);
+    if (services_.counters.running >= kRunningMax)
+      return problem_of(Error(ErrorKind::busy, fmt::format("{} requests wait already", kRunningMax)));
+    int64_t& of_owner = services_.counters.by_owner[client_.owner];
+    if (!client_.owner.empty() && of_owner >= services_.settings.streams_per_key)
+      return Problem{.status = 429,
+                     .type = "rate_limit_error",
+                     .message = fmt::format("{} requests of this key run already", of_owner),
+                     .param = {},
+                     .code = "rate_limit_exceeded",
+                     .retry_after_s = 1};
+    ++services_.counters.running;
+    ++of_owner;
+    counted_ = true;
+    return std::nullopt;
+  }
 
   void submit(const std::shared_ptr<WorkerLink>& worker) {
     const auto self = shared_from_this();
@@ -62,6 +86,7 @@ class Run : public std::enable_shared_from_this<Run> {
     const uint64_t id = worker->submit(call_.generation, [self](const Event& event) { self->on_event(event); });
     const std::lock_guard lock(mutex_);
     id_ = id;
+    call_.generation.messages = call_.generation.tools = nullptr;  // they may be large
     if (ended_) worker->cancel(id);
   }
 
@@ -83,15 +108,16 @@ class Run : public std::enable_shared_from_this<Run> {
     usage_ = event.usage;
     (event.usage.cached > 0 ? services_.counters.cache_hits : services_.counters.cache_misses)++;
     if (!call_.stream) return;
-    exchange_->begin_stream(200, headers(), std::string(net::kEventStream));
+    std::vector<net::Header> all = headers();
+    all.insert(all.end(), client_.headers.begin(), client_.headers.end());
+    client_.exchange->begin_stream(200, std::move(all), std::string(net::kEventStream));
     streaming_ = true;
     write(call_.writer->begin(head_, event.usage));
     schedule_ping();
   }
 
   std::vector<net::Header> headers() const {
-    std::vector<net::Header> list = {{"x-request-id", head_.request_id},
-                                     {"hearth-numerics", services_.settings.numerics}};
+    std::vector<net::Header> list = {{"hearth-numerics", services_.settings.numerics}};
     if (call_.stream) list.emplace_back("Cache-Control", "no-cache");
     const auto& wanted = call_.generation.max_tokens;
     if (wanted && usage_.max_tokens < *wanted)
@@ -110,10 +136,10 @@ class Run : public std::enable_shared_from_this<Run> {
 
   // A client that does not read holds its own answer up, and nobody else's.
   void write(const std::string& bytes) {
-    if (bytes.empty() || exchange_->write(bytes) || held_ || !worker_) return;
+    if (bytes.empty() || client_.exchange->write(bytes) || held_ || !worker_) return;
     held_ = true;
     worker_->hold(id_);
-    exchange_->on_drained([weak = weak_from_this()] {
+    client_.exchange->on_drained([weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->drained();
     });
   }
@@ -131,10 +157,10 @@ class Run : public std::enable_shared_from_this<Run> {
     services_.counters.prompt_tokens += usage.prompt - usage.cached;
     services_.counters.cached_tokens += usage.cached;
     services_.counters.completion_tokens += usage.completion;
-    services_.counters.count(route_, 200);
+    services_.counters.count(std::string(client_.route), 200);
     if (call_.stream) {
       write(call_.writer->end());
-      exchange_->end();
+      client_.exchange->end();
     }
     if (!call_.stream || call_.keep) {
       json::Value document = call_.writer->document(head_, answers_);
@@ -142,7 +168,7 @@ class Run : public std::enable_shared_from_this<Run> {
       if (!call_.stream) {
         net::Response response = json_response(200, document);
         response.headers = headers();
-        exchange_->send(std::move(response));
+        client_.answer(std::move(response));
       }
     }
     release();
@@ -155,12 +181,12 @@ class Run : public std::enable_shared_from_this<Run> {
 
   void finish_with(const Problem& problem) {
     ended_ = true;
-    services_.counters.count(route_, problem.status);
+    services_.counters.count(std::string(client_.route), problem.status);
     if (streaming_) {
       write(call_.writer->failure(problem, head_.request_id));
-      exchange_->end();
+      client_.exchange->end();
     } else {
-      exchange_->send(error_response(call_.writer->dialect(), problem, head_.request_id));
+      client_.refuse(problem);
     }
     if (worker_ && id_) worker_->cancel(id_);
     release();
@@ -170,15 +196,16 @@ class Run : public std::enable_shared_from_this<Run> {
     const std::lock_guard lock(mutex_);
     if (end == net::Exchange::End::done || ended_) return;
     ended_ = true;
-    services_.counters.count(route_, 499);
+    services_.counters.count(std::string(client_.route), 499);
     if (worker_ && id_) worker_->cancel(id_);
     release();
   }
 
   // Lets go of what refers back to this.
   void release() {
+    if (keep_alive_) services_.models.keep_alive(head_.model, *keep_alive_);
     worker_ = nullptr;
-    exchange_ = nullptr;
+    client_.exchange = nullptr;
   }
 
   void schedule_ping() {
@@ -192,14 +219,13 @@ class Run : public std::enable_shared_from_this<Run> {
   void ping() {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
-    if (exchange_->silence() >= services_.settings.ping) exchange_->write(call_.writer->ping());
+    if (client_.exchange->silence() >= services_.settings.ping) client_.exchange->write(call_.writer->ping());
     schedule_ping();
   }
 
   Services& services_;
   GenerationCall call_;
-  const std::string route_;
-  std::shared_ptr<net::Exchange> exchange_;
+  Call client_;
   const Clock::time_point received_;
   std::mutex mutex_;
   AnswerHead head_;
@@ -208,14 +234,15 @@ class Run : public std::enable_shared_from_this<Run> {
   std::shared_ptr<WorkerLink> worker_;
   uint64_t id_ = 0;
   Usage usage_;
+  std::optional<std::optional<std::chrono::milliseconds>> keep_alive_;  // what the request asks for its model
   Clock::time_point last_token_;
   bool ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false;
 };
 
 }  // namespace
 
-void generate(Services& services, GenerationCall run, const Call& call) {
-  std::make_shared<Run>(services, std::move(run), call)->begin();
+void generate(Services& services, GenerationCall run, Call call) {
+  std::make_shared<Run>(services, std::move(run), std::move(call))->begin();
 }
 
 }  // namespace hearth::server

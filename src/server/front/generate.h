@@ -21,6 +21,6 @@ struct GenerationCall {
 
 // Returns at once; the call's exchange gets the answer, or an error in the dialect's shape. A client that goes away
 // cancels its request. Any thread.
-void generate(Services& services, GenerationCall run, const Call& call);
+void generate(Services& services, GenerationCall run, Call call);
 
 }  // namespace hearth::server

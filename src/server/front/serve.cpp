@@ -57,7 +57,11 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
     on_request(std::move(request), std::move(exchange));
   };
   handlers.error_body = [](int status, std::string_view sentence) {
-    return error_response(Dialect::openai, refusal(status, std::string(sentence), ""), random_id("req_"));
+    const std::string request_id = random_id("req_");
+    net::Response response =
+        error_response(Dialect::openai, refusal(status, std::string(sentence), ""), request_id);
+    response.headers.emplace_back("x-request-id", request_id);
+    return response;
   };
   http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
   services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
@@ -90,9 +94,17 @@ size_t Front::drain(std::chrono::milliseconds at_most) {
 }
 
 net::Response Front::refuse(const net::RequestHead& head, const Problem& problem) {
-  net::Response response = error_response(dialect_of(head.path), problem, random_id("req_"));
-  for (net::Header& header : auth_->cors_headers(head)) response.headers.push_back(std::move(header));
+  const std::string request_id = random_id("req_");
+  net::Response response = error_response(dialect_of(head.path), problem, request_id);
+  for (net::Header& header : answer_headers(head, request_id)) response.headers.push_back(std::move(header));
   return response;
+}
+
+std::vector<net::Header> Front::answer_headers(const net::RequestHead& head, const std::string& request_id) const {
+  std::vector<net::Header> headers = auth_->cors_headers(head);
+  headers.emplace_back("x-request-id", request_id);
+  headers.emplace_back("X-Content-Type-Options", "nosniff");
+  return headers;
 }
 
 std::variant<net::Response, net::BodyPlan> Front::on_head(const net::RequestHead& head) {
@@ -128,18 +140,19 @@ void Front::on_request(net::Request request, std::shared_ptr<net::Exchange> exch
   const Match found = match(request.head.method, request.head.path);
   Call call;
   call.request_id = random_id("req_");
+  call.headers = answer_headers(request.head, call.request_id);
+  call.dialect = found.route->dialect;
   call.owner = auth_->owner(request.head);
   call.parameter = found.parameter;
   call.route = found.route->path;
   call.exchange = exchange;
   call.request = std::move(request);
-  const std::string request_id = call.request_id;
   try {
-    found.route->handle(*services_, std::move(call));
+    found.route->handle(*services_, call);
   } catch (const Error& error) {
     const Problem problem = problem_of(error);
     counters_.count(std::string(found.route->path), problem.status);
-    exchange->send(error_response(found.route->dialect, problem, request_id));
+    call.refuse(problem);
   }
 }
 

@@ -46,6 +46,7 @@ class Front {
   std::variant<net::Response, net::BodyPlan> on_head(const net::RequestHead& head);
   void on_request(net::Request request, std::shared_ptr<net::Exchange> exchange);
   net::Response refuse(const net::RequestHead& head, const Problem& problem);
+  std::vector<net::Header> answer_headers(const net::RequestHead& head, const std::string& request_id) const;
 
   FrontOptions options_;
   Counters counters_;

@@ -27,7 +27,8 @@ struct ServeSettings {
 // Counted on whatever thread; read by /stats and /metrics.
 struct Counters {
   std::atomic<int64_t> prompt_tokens{0}, cached_tokens{0}, completion_tokens{0}, cache_hits{0}, cache_misses{0};
-  std::atomic<int64_t> running{0};
+  std::atomic<int64_t> running{0};          // requests of generation under way
+  std::map<std::string, int64_t> by_owner;  // the same, by whose they are; under mutex
   std::mutex mutex;
   std::map<std::pair<std::string, int>, int64_t> requests;  // by route and status
   struct Histogram {

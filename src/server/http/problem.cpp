@@ -107,7 +107,6 @@ net::Response json_response(int status, const json::Value& body) {
 
 net::Response error_response(Dialect dialect, const Problem& problem, std::string_view request_id) {
   net::Response response = json_response(status_of(dialect, problem), error_json(dialect, problem, request_id));
-  if (!request_id.empty()) response.headers.emplace_back("x-request-id", request_id);
   if (problem.retry_after_s > 0) response.headers.emplace_back("Retry-After", std::to_string(problem.retry_after_s));
   if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;

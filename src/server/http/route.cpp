@@ -38,9 +38,11 @@ std::string Call::query(std::string_view name) const {
 void Call::answer(int status, const json::Value& document) const { answer(json_response(status, document)); }
 
 void Call::answer(net::Response response) const {
-  response.headers.emplace_back("x-request-id", request_id);
+  response.headers.insert(response.headers.end(), headers.begin(), headers.end());
   exchange->send(std::move(response));
 }
+
+void Call::refuse(const Problem& problem) const { answer(error_response(dialect, problem, request_id)); }
 
 Match match(std::string_view method, std::string_view path) {
   Match found;

@@ -21,6 +21,8 @@ struct Call {
   net::Request request;
   std::shared_ptr<net::Exchange> exchange;
   std::string request_id;
+  std::vector<net::Header> headers{};  // of every answer: x-request-id, what a page of a configured origin needs
+  Dialect dialect = Dialect::openai;   // of errors
   std::string owner;       // whose it is: Auth::owner
   std::string parameter;   // what stands for {id} in the path
   std::string_view route;  // the path in the table
@@ -30,6 +32,7 @@ struct Call {
   std::string query(std::string_view name) const;  // "" when absent
   void answer(int status, const json::Value& document) const;
   void answer(net::Response response) const;
+  void refuse(const Problem& problem) const;
 };
 
 struct Route {

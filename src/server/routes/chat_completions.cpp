@@ -21,7 +21,7 @@ const Route kChatCompletions = {
           run.stream = chat.stream;
           run.keep_alive = std::move(chat.keep_alive);
           run.generation = std::move(chat.generation);
-          generate(services, std::move(run), call);
+          generate(services, std::move(run), std::move(call));
         },
 };
 

@@ -21,7 +21,7 @@ const Route kCompletions = {
           run.stream = completion.stream;
           run.keep_alive = std::move(completion.keep_alive);
           run.generation = std::move(completion.generation);
-          generate(services, std::move(run), call);
+          generate(services, std::move(run), std::move(call));
         },
 };
 

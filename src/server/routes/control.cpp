@@ -38,7 +38,7 @@ void load(Services& services, Call call) {
         call.answer(200, state(services, id));
       },
       [call](const Refusal& refusal) {
-        call.exchange->send(error_response(Dialect::openai, problem_of(refusal), call.request_id));
+        call.refuse(problem_of(refusal));
       });
 }
 

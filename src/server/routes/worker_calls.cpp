@@ -6,15 +6,13 @@ void ask_worker(Services& services, Call call, const std::string& model, FrameKi
                 std::function<json::Object(const json::Value& reply)> shape) {
   struct State {
     Call call;
-    Dialect dialect;
     json::Object body;
     std::function<json::Object(const json::Value&)> shape;
   };
-  const auto dialect = match(call.request.head.method, call.request.head.path).route->dialect;
   const std::string id = services.models.resolve(model);
-  auto state = std::make_shared<State>(State{std::move(call), dialect, std::move(body), std::move(shape)});
+  auto state = std::make_shared<State>(State{std::move(call), std::move(body), std::move(shape)});
   const auto refuse = [state](const Problem& problem) {
-    state->call.exchange->send(error_response(state->dialect, problem, state->call.request_id));
+    state->call.refuse(problem);
   };
   services.models.acquire(
       id,
