@@ -96,8 +96,7 @@ Exchange::~Exchange() {
   if (state_->port == nullptr) return;
   if (state_->phase == ExchangeState::Phase::waits)
     state_->next.dropped = true, state_->phase = ExchangeState::Phase::answered, state_->wake_locked();
-  else if (state_->phase == ExchangeState::Phase::streams)
-    put_abort(*state_);
+  else if (state_->phase == ExchangeState::Phase::streams) put_abort(*state_);
 }
 
 void Exchange::send(Response response) {

@@ -1,6 +1,6 @@
 // The answer to one request, as its owner holds it: a response at once, or a stream piece by piece. Any thread; nothing
-// blocks. What is written goes to the connection's I/O thread: the first piece at once, later ones together, at most one
-// write per HttpLimits::coalesce.
+// blocks. What is written goes to the connection's I/O thread: the first piece at once, later ones together, at most
+// one write per HttpLimits::coalesce.
 //
 //   exchange->begin_stream(200, {{"Cache-Control", "no-cache"}}, std::string(kEventStream));
 //   exchange->on_closed([id](Exchange::End end) { scheduler.cancel(id); });
@@ -41,15 +41,16 @@ class Exchange {
   void send(Response response);
   void begin_stream(int status, std::vector<Header> headers, std::string content_type);
 
-  // Part of the stream. False: more than HttpLimits::stream_bytes wait, so the owner should pause until on_drained; what
-  // was handed in is kept. Bytes after the end of the exchange are dropped. Error{invalid_argument} outside a stream.
+  // Part of the stream. False: more than HttpLimits::stream_bytes wait, so the owner should pause until on_drained;
+  // what was handed in is kept. Bytes after the end of the exchange are dropped. Error{invalid_argument} outside a
+  // stream.
   bool write(std::string_view bytes);
   void end();
 
   void abort();  // closes the connection now
 
-  size_t buffered() const;  // bytes of the answer that the system has not taken
-  bool ended() const;       // on_closed was or will be called
+  size_t buffered() const;       // bytes of the answer that the system has not taken
+  bool ended() const;            // on_closed was or will be called
   Milliseconds silence() const;  // since the last write() or begin_stream(); for pings
 
   // Once, on the I/O thread, with no lock held; at once if it has ended already. Also while nothing is written: a read

@@ -21,8 +21,8 @@ struct HttpLimits {
   size_t request_line_bytes = 8 << 10;  // without its CRLF: 414
   size_t head_bytes = 16 << 10;         // request line and headers, with every CRLF: 431
   size_t headers_max = 100;             // 431
-  Milliseconds head_time{10'000};       // from a request's first byte, or the connection's begin, to the head's end: 408
-  Milliseconds body_idle{30'000};       // between two pieces of a body: 408
+  Milliseconds head_time{10'000};  // from a request's first byte, or the connection's begin, to the head's end: 408
+  Milliseconds body_idle{30'000};  // between two pieces of a body: 408
   Milliseconds keep_alive_idle{75'000};  // between two requests; then the connection ends without a word
   size_t connections_max = 1024;  // the longest idle one makes room; if none is idle, 503 and the end of the new one
 

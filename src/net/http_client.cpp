@@ -144,7 +144,8 @@ ClientResponse parse_response_head(std::string_view bytes) {
   for (std::string_view line = take_line(); !line.empty(); line = take_line()) {
     auto header = parse_header_line(line);
     if (!header || out.headers.size() == kHeadersMax)
-      fail(ErrorKind::corrupt_file, "a header of the answer is not NAME: VALUE, or there are more than {}", kHeadersMax);
+      fail(ErrorKind::corrupt_file, "a header of the answer is not NAME: VALUE, or there are more than {}",
+           kHeadersMax);
     out.headers.push_back(std::move(*header));
   }
   return out;

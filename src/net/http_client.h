@@ -28,7 +28,7 @@ struct ClientRequest {
 
 struct ClientLimits {
   Milliseconds connect{5'000};
-  Milliseconds idle{300'000};   // between two pieces of the answer
+  Milliseconds idle{300'000};  // between two pieces of the answer
   size_t head_bytes = 64 << 10;
   size_t body_bytes = 64 << 20;  // of an answer that is collected
 };

@@ -1,5 +1,5 @@
-// Private to asio.cpp, server.cpp, session.cpp and websocket.cpp: the only place where Asio's types have names. They are
-// compiled once, in asio.cpp (BOOST_ASIO_SEPARATE_COMPILATION in CMakeLists.txt).
+// Private to asio.cpp, server.cpp, session.cpp and websocket.cpp: the only place where Asio's types have names. They
+// are compiled once, in asio.cpp (BOOST_ASIO_SEPARATE_COMPILATION in CMakeLists.txt).
 #pragma once
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
@@ -24,7 +24,8 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using Strand = asio::strand<asio::io_context::executor_type>;
 using Socket = asio::basic_stream_socket<asio::generic::stream_protocol, Strand>;
-using Timer = asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Strand>;
+using Timer =
+    asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Strand>;
 
 struct Core;
 
@@ -37,9 +38,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  virtual void cut() = 0;      // ends at once
-  virtual void drain() = 0;    // ends when its exchange has
-  virtual void evict() = 0;    // ends if it is idle
+  virtual void cut() = 0;    // ends at once
+  virtual void drain() = 0;  // ends when its exchange has
+  virtual void evict() = 0;  // ends if it is idle
 
   // Steady milliseconds when it became idle, for whom goes first; kBusy while it serves.
   static constexpr int64_t kBusy = INT64_MAX;

@@ -72,7 +72,8 @@ sockaddr_un unix_address(const std::string& path) {
   sockaddr_un out{};
   out.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof out.sun_path || path.find('\0') != path.npos)
-    fail(ErrorKind::io, "{}: a socket's path has 1 to {} bytes, this one {}", path, sizeof out.sun_path - 1, path.size());
+    fail(ErrorKind::io, "{}: a socket's path has 1 to {} bytes, this one {}", path, sizeof out.sun_path - 1,
+         path.size());
   std::memcpy(out.sun_path, path.data(), path.size());
   return out;
 }
@@ -83,7 +84,7 @@ int bind_unix(int fd, const sockaddr_un& address) {
 
 // A socket file without a listener goes; anything else stays and is an error.
 void remove_stale(const std::string& path, const sockaddr_un& address) {
-  struct stat there {};
+  struct stat there{};
   if (lstat(path.c_str(), &there) != 0) return;  // gone meanwhile
   if (!S_ISSOCK(there.st_mode)) fail(ErrorKind::io, "{}: there is a file that is no socket", path);
   const Descriptor probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

@@ -27,14 +27,14 @@ class Descriptor {
 };
 
 struct Listener {
-  Descriptor socket;         // non-blocking, close-on-exec, listening
-  std::string address;       // host:port or the path, for messages
-  int port = 0;              // 0: a Unix socket
+  Descriptor socket;          // non-blocking, close-on-exec, listening
+  std::string address;        // host:port or the path, for messages
+  int port = 0;               // 0: a Unix socket
   std::string unlink_path{};  // a socket file to remove at the end
 };
 
-// On the first address that `host` stands for; port 0: the system chooses one. Throws Error{io} with the address and the
-// reason; for a port in use it says so. Error{invalid_argument} for a port outside 0..65535.
+// On the first address that `host` stands for; port 0: the system chooses one. Throws Error{io} with the address and
+// the reason; for a port in use it says so. Error{invalid_argument} for a port outside 0..65535.
 Listener listen_tcp(const std::string& host, int port);
 
 // A socket file with mode 0600. A file left over by a dead process is replaced: one that is a socket on which nobody

@@ -38,7 +38,8 @@ std::optional<Refusal> parse_target(RequestHead& head, std::string& authority) {
   }
   if (!rest.starts_with('/')) {
     const size_t scheme = rest.find("://");
-    if (scheme == rest.npos || !(same_token(rest.substr(0, scheme), "http") || same_token(rest.substr(0, scheme), "https")))
+    if (scheme == rest.npos ||
+        !(same_token(rest.substr(0, scheme), "http") || same_token(rest.substr(0, scheme), "https")))
       return bad("the request target is neither a path nor an http address");
     rest.remove_prefix(scheme + 3);
     authority = rest.substr(0, rest.find_first_of("/?"));

@@ -18,11 +18,11 @@
 namespace hearth::net {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";  // empty: no TCP
-  int port = 0;                    // 0: the system chooses
-  std::string unix_path{};         // empty: no Unix socket
+  std::string host = "127.0.0.1";     // empty: no TCP
+  int port = 0;                       // 0: the system chooses
+  std::string unix_path{};            // empty: no Unix socket
   std::vector<Listener> inherited{};  // from inherited_listeners(); in addition to the above
-  int threads = 1;                 // I/O threads, 1..64
+  int threads = 1;                    // I/O threads, 1..64
   HttpLimits limits{};
   const Clock* clock = &system_clock();  // of the Date header
 };

@@ -87,8 +87,7 @@ void Session::on_deadline() {
     case State::head:
       if (in_.empty()) return close(Exchange::End::cut);
       return refuse(408, fmt::format("the request's headers took more than {} ms", limits_.head_time.count()));
-    case State::body:
-      return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()));
+    case State::body: return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()));
     case State::exchange: return watch();
     case State::lingers: return close(Exchange::End::cut);
     case State::answering:
@@ -247,9 +246,9 @@ void Session::answer(Response response, bool close) {
   deadline_.cancel();
   state_ = State::answering;
   close_after_ = close || core_.draining;
-  std::string bytes = format_head({response.status, std::move(response.headers), std::move(response.content_type)},
-                                  {.content_length = response.body.size(), .close = close_after_},
-                                  core_.options.clock->wall());
+  std::string bytes =
+      format_head({response.status, std::move(response.headers), std::move(response.content_type)},
+                  {.content_length = response.body.size(), .close = close_after_}, core_.options.clock->wall());
   if (!is_bodiless(response.status, to_head_request_)) bytes += response.body;
   if (writing_) {  // 100 Continue
     out_body_ = std::move(bytes);

@@ -91,7 +91,7 @@ class Session final : public Connection, public ExchangePort {
   std::shared_ptr<ExchangeState> exchange_;
   std::shared_ptr<Upgrade> upgrade_;
   bool head_written_ = false, chunked_out_ = false, bodiless_ = false, out_ends_ = false;
-  std::string out_, out_body_;  // on the way to the system, one after the other
+  std::string out_, out_body_;             // on the way to the system, one after the other
   size_t out_sent_ = 0, out_counted_ = 0;  // bytes of both; bytes of the exchange among them, without framing
   bool writing_ = false;
   std::chrono::steady_clock::time_point last_write_{};

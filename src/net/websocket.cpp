@@ -1,5 +1,6 @@
 #include "net/websocket.h"
 
+#include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -8,6 +9,7 @@
 #include <boost/beast/websocket/stream.hpp>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -45,11 +47,26 @@ struct WebSocketState {
   WebSocketHandlers handlers;
 };
 
+// Beast's own teardown waits for the client's end of the connection before anything is reported: see linger() instead.
+struct WsSocket : Socket {
+  explicit WsSocket(Socket socket) : Socket(std::move(socket)) {}
+};
+
+void teardown(beast::role_type, WsSocket& socket, error_code& ec) { socket.shutdown(Socket::shutdown_send, ec); }
+
+template <class Handler>
+void async_teardown(beast::role_type, WsSocket& socket, Handler&& handler) {
+  error_code ec;
+  socket.shutdown(Socket::shutdown_send, ec);
+  asio::post(socket.get_executor(), beast::bind_front_handler(std::forward<Handler>(handler), ec));
+}
+
 namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 using std::chrono::steady_clock;
 constexpr int kAbnormal = 1006, kGoingAway = 1001;
+constexpr Milliseconds kLinger{2'000}, kLingerInDrain{200};
 
 template <class Function, class... Args>
 void call(const Function& function, Args&&... args) noexcept {
@@ -136,16 +153,13 @@ class WsConnection final : public Connection {
 
   void on_read(error_code ec) {
     if (ec) {
-      if (ec == websocket::error::closed) {
-        finish(ws_.reason().code, std::string_view(ws_.reason().reason.data(), ws_.reason().reason.size()));
-      } else {
-        finish(code_of(ec), "");
-      }
-      return stop();
+      const int code = ec == websocket::error::closed ? int{ws_.reason().code} : code_of(ec);
+      finish(code, std::string_view(ws_.reason().reason.data(), ws_.reason().reason.size()));
+      return code == kAbnormal ? stop() : linger();
     }
     std::string message = beast::buffers_to_string(buffer_.data());
     buffer_.consume(buffer_.size());
-    call(state_->handlers.on_message, std::move(message), ws_.got_text());
+    if (!closing_) call(state_->handlers.on_message, std::move(message), ws_.got_text());
     read();
   }
 
@@ -175,7 +189,8 @@ class WsConnection final : public Connection {
       if (!state_->aborts && !state_->queue.empty()) {
         writing_ = true;
         // Only this connection takes from the queue, and others' additions do not move what is in a deque.
-        ws_.async_write(asio::buffer(state_->queue.front()), [self = self()](error_code ec, size_t) { self->on_written(ec); });
+        ws_.async_write(asio::buffer(state_->queue.front()),
+                        [self = self()](error_code ec, size_t) { self->on_written(ec); });
         return;
       }
       if (!state_->aborts && !state_->close) return;
@@ -187,7 +202,7 @@ class WsConnection final : public Connection {
     reason.reason.assign(close->reason.data(), close->reason.size());
     ws_.async_close(reason, [self = self(), close](error_code) {
       self->finish(close->code, close->reason);
-      self->stop();
+      self->linger();
     });
   }
 
@@ -216,14 +231,33 @@ class WsConnection final : public Connection {
     finish(kAbnormal, "");
   }
 
+  // The close frame is written: what still comes is dropped, so that the client can read it.
+  void linger() {
+    if (std::exchange(lingers_, true)) return;
+    open_ = false;
+    ping_.expires_after(core_.draining ? kLingerInDrain : kLinger);
+    ping_.async_wait([self = self()](error_code ec) {
+      if (!ec) self->stop();
+    });
+    discard();
+  }
+
+  void discard() {
+    ws_.next_layer().async_read_some(asio::buffer(rest_), [self = self()](error_code ec, size_t) {
+      ec ? self->stop() : self->discard();
+    });
+  }
+
   void finish(int code, std::string_view reason) { state_->closed(code, reason); }
 
   const Strand strand_;
-  websocket::stream<Socket, false> ws_;
+  websocket::stream<WsSocket, false> ws_;
   beast::flat_buffer buffer_;
   Timer ping_;
   std::shared_ptr<WebSocketState> state_;
   Request request_;
+  std::array<char, 4096> rest_;
+  bool lingers_ = false;
   bool open_ = false, writing_ = false, pinging_ = false, closing_ = false;
 };
 
@@ -293,7 +327,8 @@ bool WebSocket::send(std::string text) {
 }
 
 void WebSocket::close(int code, std::string_view reason) {
-  const bool sendable = (code >= 1000 && code <= 1011 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
+  const bool sendable =
+      (code >= 1000 && code <= 1011 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
   if (!sendable) fail(ErrorKind::invalid_argument, "{} is no code to close a WebSocket with", code);
   if (reason.size() > 123)
     fail(ErrorKind::invalid_argument, "the reason of a close has {} bytes, at most 123 fit", reason.size());

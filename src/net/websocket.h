@@ -34,7 +34,8 @@ struct WebSocketOptions {
 // socket.
 struct WebSocketHandlers {
   std::function<void(std::string message, bool is_text)> on_message{};  // text is valid UTF-8
-  // Once. The code of the close frame, ours or the client's; 1006: it ended without one.
+  // Once. The code of the close frame, ours or the client's; 1006: it ended without one. After a close of ours, when
+  // the client has answered it or WebSocketOptions::handshake has passed; messages are not heard any more.
   std::function<void(int code, std::string_view reason)> on_closed{};
   std::function<void()> on_drained{};  // as Exchange::on_drained
 };

@@ -45,9 +45,9 @@ TEST(ChunkedDecoder, every_prefix_needs_more) {
 }
 
 TEST(ChunkedDecoder, malformed) {
-  for (const char* bytes : {"3\nabc\r\n", "\r\n", "x\r\n", "-1\r\n", "0x3\r\nabc", " 3\r\nabc", "3 x\r\nabc", "3\r\nabcd\r\n",
-                            "3\r\nabc\n", "3\r\nabc\r\r", "3\rabc", "1000000000000000\r\n", "0\r\nno header\r\n\r\n", "0\r\n folded: x\r\n",
-                            "3;\x01\r\nabc"})
+  for (const char* bytes : {"3\nabc\r\n", "\r\n", "x\r\n", "-1\r\n", "0x3\r\nabc", " 3\r\nabc", "3 x\r\nabc",
+                            "3\r\nabcd\r\n", "3\r\nabc\n", "3\r\nabc\r\r", "3\rabc", "1000000000000000\r\n",
+                            "0\r\nno header\r\n\r\n", "0\r\n folded: x\r\n", "3;\x01\r\nabc"})
     for (size_t step : {size_t{1}, size_t{100}})
       EXPECT_EQ(decode(bytes, step, SIZE_MAX).result, Result::malformed) << bytes << " by " << step;
 }

@@ -32,7 +32,7 @@ class Awaited {
   std::optional<T> get(Milliseconds patience = Milliseconds(kPatienceMs)) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, patience, [&] { return taken_ < values_.size(); })) return std::nullopt;
-    return values_[taken_++];
+    return std::move(values_[taken_++]);  // nothing of it stays here
   }
   size_t count() {
     const std::lock_guard lock(mutex_);
@@ -108,8 +108,9 @@ inline std::string get(std::string_view target, std::string_view headers = {}) {
   return "GET " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\n" + std::string(headers) + "\r\n";
 }
 inline std::string post(std::string_view target, std::string_view body, std::string_view headers = {}) {
-  return "POST " + std::string(target) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n" + std::string(headers) + "\r\n" + std::string(body);
+  return "POST " + std::string(target) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         std::string(headers) + "\r\n" + std::string(body);
 }
 
 }  // namespace hearth::net::test

@@ -33,7 +33,8 @@ class Scripted {
 TEST(HttpClient, asks_the_server) {
   const Server server;
   const Endpoint endpoint{.port = server.port()};
-  const ClientResponse r = http_request(endpoint, {.method = "POST", .target = "/echo", .body = std::string(200'000, 'x')});
+  const ClientResponse r =
+      http_request(endpoint, {.method = "POST", .target = "/echo", .body = std::string(200'000, 'x')});
   EXPECT_EQ(r.status, 200);
   EXPECT_EQ(r.body, std::string(200'000, 'x'));
   EXPECT_EQ(r.header("content-TYPE"), "text/plain");
@@ -59,9 +60,13 @@ TEST(HttpClient, streams_until_it_has_enough) {
     server.held.put(std::move(exchange));
   };
   std::string seen;
+  std::shared_ptr<Exchange> stream;
   const ClientResponse r = http_request({.port = server.port()}, {.target = "/stream"}, [&](std::string_view piece) {
     seen += piece;
-    if (seen == "one") server.held.get().value()->write("two");
+    if (seen == "one") {
+      stream = server.held.get().value();
+      stream->write("two");
+    }
     return seen != "onetwo";
   });
   EXPECT_EQ(r.status, 200);
@@ -75,9 +80,11 @@ TEST(HttpClient, says_what_is_wrong) {
   EXPECT_EQ(outcome([&] { http_request({.port = closed_port}, {}); }), "not_found: " + at + ": nobody listens there");
   EXPECT_EQ(outcome([] { http_request({.unix_path = "/nonexistent/socket"}, {}); }),
             "not_found: /nonexistent/socket: nobody listens there");
-  EXPECT_TRUE(outcome([&] { http_request({.port = closed_port}, {.target = "/a b"}); }).starts_with("invalid_argument: "));
-  EXPECT_TRUE(outcome([&] { http_request({.port = closed_port}, {.headers = {{"A", "b\r\nC: d"}}}); })
-                  .starts_with("invalid_argument: "));
+  EXPECT_TRUE(
+      outcome([&] { http_request({.port = closed_port}, {.target = "/a b"}); }).starts_with("invalid_argument: "));
+  EXPECT_TRUE(outcome([&] {
+                http_request({.port = closed_port}, {.headers = {{"A", "b\r\nC: d"}}});
+              }).starts_with("invalid_argument: "));
 }
 
 TEST(HttpClient, answers_that_are_none) {
@@ -100,8 +107,9 @@ TEST(HttpClient, answers_that_are_none) {
 }
 
 TEST(HttpClient, framings) {
-  for (const char* answer : {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
-                             "HTTP/1.0 200\r\n\r\nabc", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"}) {
+  for (const char* answer :
+       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.0 200\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"}) {
     const Scripted server(answer);
     EXPECT_EQ(http_request(server.endpoint(), {}).body, "abc") << answer;
   }
@@ -109,8 +117,9 @@ TEST(HttpClient, framings) {
 
 TEST(HttpClient, does_not_wait_for_ever) {
   Server server;
-  EXPECT_TRUE(outcome([&] { http_request({.port = server.port()}, {.target = "/hold"}, {}, {.idle = 30ms}); })
-                  .ends_with(": silent for 30 ms"));
+  EXPECT_TRUE(outcome([&] {
+                http_request({.port = server.port()}, {.target = "/hold"}, {}, {.idle = 30ms});
+              }).ends_with(": silent for 30 ms"));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(Listen, unix_sockets_serve_and_are_private) {
   {
     const Server server({.host = "", .unix_path = path});
     EXPECT_EQ(server.port(), 0);
-    struct stat there {};
+    struct stat there{};
     ASSERT_EQ(::stat(path.c_str(), &there), 0);
     EXPECT_EQ(there.st_mode & 0777, 0600u);
     RawClient client(path);
@@ -45,14 +45,17 @@ TEST(Listen, unix_sockets_serve_and_are_private) {
 TEST(Listen, a_stale_socket_file_is_replaced_and_others_are_not) {
   const TempDir dir;
   const std::string path = dir.path() / "socket";
-  { const Listener left = listen_unix(path); }  // as a killed process leaves it
+  {
+    const Listener left = listen_unix(path);
+  }  // as a killed process leaves it
   ASSERT_TRUE(std::filesystem::exists(path));
   EXPECT_EQ(outcome([&] { listen_unix(path); }), "accepted");
   const std::string file = dir.write("file", "precious");
   EXPECT_EQ(outcome([&] { listen_unix(file); }), "io: " + file + ": there is a file that is no socket");
   EXPECT_EQ(hearth::test::read_bytes(file), "precious");
   const std::string longer = dir.path() / std::string(120, 'x');
-  EXPECT_TRUE(outcome([&] { listen_unix(longer); }).starts_with("io: " + longer + ": a socket's path has 1 to 107 bytes"));
+  EXPECT_TRUE(
+      outcome([&] { listen_unix(longer); }).starts_with("io: " + longer + ": a socket's path has 1 to 107 bytes"));
 }
 
 TEST(Listen, both_kinds_at_once) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -21,8 +22,8 @@ inline constexpr int kPatienceMs = 10'000;
 
 struct RawResponse {
   int status = 0;
-  std::string head;  // with its empty line
-  std::string body;  // as framed: chunks are taken out of their framing
+  std::string head;    // with its empty line
+  std::string body;    // as framed: chunks are taken out of their framing
   bool whole = false;  // the end was seen: by length, last chunk, or end of the connection where that is the framing
 };
 
@@ -36,6 +37,8 @@ class RawClient {
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (::connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) != 0) throw std::runtime_error("connect failed");
+    const int on = 1;
+    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
   explicit RawClient(const std::string& unix_path) {
     fd_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

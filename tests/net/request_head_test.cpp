@@ -34,7 +34,8 @@ int status(const std::string& bytes, const HttpLimits& limits = {}) {
 std::string with(const std::string& headers) { return "POST / HTTP/1.1\r\nHost: a\r\n" + headers + "\r\n"; }
 
 TEST(RequestHead, parts) {
-  const ParsedHead p = good("PUT /a%20b/%C3%A9?x=1&y=%20 HTTP/1.1\r\nHost: localhost:8080\r\nX-Key:  v a l \t\r\nx-key: 2\r\n\r\n");
+  const ParsedHead p =
+      good("PUT /a%20b/%C3%A9?x=1&y=%20 HTTP/1.1\r\nHost: localhost:8080\r\nX-Key:  v a l \t\r\nx-key: 2\r\n\r\n");
   EXPECT_EQ(p.head.method, "PUT");
   EXPECT_EQ(p.head.target, "/a%20b/%C3%A9?x=1&y=%20");
   EXPECT_EQ(p.head.path, "/a b/é");
@@ -57,11 +58,11 @@ TEST(RequestHead, versions_and_connection) {
 }
 
 TEST(RequestHead, request_lines_that_are_none) {
-  for (const char* line : {"GET /", "GET  / HTTP/1.1", " GET / HTTP/1.1", "GET / HTTP/1.1 ", "GET /a b HTTP/1.1", "G@T / HTTP/1.1",
-                           "GET\t/ HTTP/1.1", "GET a HTTP/1.1", "GET /a#b HTTP/1.1", "GET ftp://a/ HTTP/1.1", "GET * HTTP/1.1",
-                           "GET /%0 HTTP/1.1", "GET /%zz HTTP/1.1", "GET /%00 HTTP/1.1", "GET /\x7f HTTP/1.1",
-                           "GET http:///x HTTP/1.1", "GET http://a@b/ HTTP/1.1", "\x16\x03\x01 / HTTP/1.1",
-                           "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1"})
+  for (const char* line :
+       {"GET /", "GET  / HTTP/1.1", " GET / HTTP/1.1", "GET / HTTP/1.1 ", "GET /a b HTTP/1.1", "G@T / HTTP/1.1",
+        "GET\t/ HTTP/1.1", "GET a HTTP/1.1", "GET /a#b HTTP/1.1", "GET ftp://a/ HTTP/1.1", "GET * HTTP/1.1",
+        "GET /%0 HTTP/1.1", "GET /%zz HTTP/1.1", "GET /%00 HTTP/1.1", "GET /\x7f HTTP/1.1", "GET http:///x HTTP/1.1",
+        "GET http://a@b/ HTTP/1.1", "\x16\x03\x01 / HTTP/1.1", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA / HTTP/1.1"})
     EXPECT_EQ(status(std::string(line) + "\r\nHost: a\r\n\r\n"), 400) << line;
   EXPECT_EQ(status("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"), 501);
 }
@@ -163,8 +164,7 @@ TEST(Percent, decode) {
 }
 
 TEST(Percent, query_parameters) {
-  EXPECT_EQ(query_parameters("a=1&b&&c=%20x+y=z&"),
-            (std::vector<Header>{{"a", "1"}, {"b", ""}, {"c", " x y=z"}}));
+  EXPECT_EQ(query_parameters("a=1&b&&c=%20x+y=z&"), (std::vector<Header>{{"a", "1"}, {"b", ""}, {"c", " x y=z"}}));
   EXPECT_EQ(query_parameters("a=%f"), std::nullopt);
   EXPECT_EQ(query_parameters("a&b&c", 2), std::nullopt);
   EXPECT_EQ(query_parameters("a&b", 2)->size(), 2u);

@@ -48,7 +48,8 @@ TEST(HttpServer, pipelined_requests_are_answered_in_order) {
   const Server server({.threads = 2});
   RawClient client = server.client();
   std::string all;
-  for (int i = 0; i < 200; ++i) all += i % 3 == 0 ? post("/echo", "body " + std::to_string(i)) : get("/describe?" + std::to_string(i));
+  for (int i = 0; i < 200; ++i)
+    all += i % 3 == 0 ? post("/echo", "body " + std::to_string(i)) : get("/describe?" + std::to_string(i));
   client.send(all);
   for (int i = 0; i < 200; ++i)
     EXPECT_EQ(client.response().body,
@@ -69,7 +70,8 @@ TEST(HttpServer, pipelined_requests_wait_for_a_slow_one) {
 
 TEST(HttpServer, connection_close) {
   const Server server;
-  for (const std::string& request : {get("/hello", "Connection: close\r\n"), std::string("GET /hello HTTP/1.0\r\n\r\n")}) {
+  for (const std::string& request :
+       {get("/hello", "Connection: close\r\n"), std::string("GET /hello HTTP/1.0\r\n\r\n")}) {
     RawClient client = server.client();
     const RawResponse r = client.ask(request);
     EXPECT_EQ(r.body, "hello");
@@ -132,7 +134,8 @@ TEST(HttpServer, the_owner_writes_error_bodies) {
     return Response{.status = status, .headers = {{"x-request-id", "7"}}, .body = "{" + std::string(sentence) + "}"};
   };
   const HttpServer server({}, handlers);
-  for (const auto& [request, status] : {std::pair{std::string("nonsense\r\n\r\n"), 400}, {post("/", "12345678901"), 413}, {get("/"), 500}}) {
+  for (const auto& [request, status] :
+       {std::pair{std::string("nonsense\r\n\r\n"), 400}, {post("/", "12345678901"), 413}, {get("/"), 500}}) {
     RawClient client(server.port());
     const RawResponse r = client.ask(request);
     EXPECT_EQ(r.status, status);
@@ -147,7 +150,8 @@ TEST(HttpServer, answers_cannot_break_out_of_their_headers) {
   client.send(get("/hold"));
   const auto exchange = server.held.get();
   ASSERT_TRUE(exchange);
-  for (const Header& header : {Header("A", "b\r\nC: d"), {"A B", "c"}, {"Content-Length", "1"}, {"transfer-encoding", "chunked"}, {"", "x"}})
+  for (const Header& header :
+       {Header("A", "b\r\nC: d"), {"A B", "c"}, {"Content-Length", "1"}, {"transfer-encoding", "chunked"}, {"", "x"}})
     EXPECT_THROW((*exchange)->send({.headers = {header}}), Error) << header.first;
   EXPECT_THROW((*exchange)->send({.status = 101}), Error);
   EXPECT_THROW((*exchange)->send({.content_type = "a\nb"}), Error);
