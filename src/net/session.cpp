@@ -227,6 +227,7 @@ bool Session::dispatch() {
   state_ = State::exchange;
   head_written_ = out_ends_ = chunked_out_ = false;
   exchange_ = std::make_shared<ExchangeState>(this, limits_);
+  hold_ = self();
   const auto handle = std::make_shared<Exchange>(exchange_);
   if (input_ended_) exchange_->close(Exchange::End::peer_gone, ExchangeState::Port::stays);
   try {
@@ -329,6 +330,7 @@ void Session::upgrade() {
   state_ = State::closed;
   deadline_.cancel();
   stall_.cancel();
+  const auto held = std::move(hold_);
   const auto taker = std::move(upgrade_);
   const auto ended = std::move(exchange_);
   taker->take(core_, std::move(socket_));
@@ -375,6 +377,7 @@ void Session::all_written() {
   switch (state_) {
     case State::exchange: {
       if (!out_ends_) return flush();
+      const auto held = std::move(hold_);
       const auto ended = std::move(exchange_);
       close_after_ ? linger() : next_request();
       return ended->close(Exchange::End::done, ExchangeState::Port::detaches);
@@ -419,6 +422,7 @@ void Session::close(Exchange::End end) {
   if (end == Exchange::End::too_slow) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);
   upgrade_.reset();
+  const auto held = std::move(hold_);
   if (const auto ended = std::move(exchange_)) ended->close(end, ExchangeState::Port::detaches);
 }
 

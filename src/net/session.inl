@@ -89,6 +89,7 @@ class Session final : public Connection, public ExchangePort {
   bool close_after_ = false, to_head_request_ = false;
 
   std::shared_ptr<ExchangeState> exchange_;
+  std::shared_ptr<Session> hold_;  // this, while there is an exchange: after the client's end no read holds it
   std::shared_ptr<Upgrade> upgrade_;
   bool head_written_ = false, chunked_out_ = false, bodiless_ = false, out_ends_ = false;
   std::string out_, out_body_;             // on the way to the system, one after the other

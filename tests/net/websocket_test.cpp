@@ -94,6 +94,8 @@ class EchoServer : public Server {
     };
   }
 
+  ~EchoServer() { server.reset(); }  // before what its callbacks use
+
   RawClient open() {
     RawClient out = client();
     const RawResponse r = out.ask(upgrade());
