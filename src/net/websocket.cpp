@@ -107,7 +107,8 @@ class WsConnection final : public Connection {
 
   void start() {
     const WebSocketOptions& options = state_->options;
-    ws_.set_option(websocket::stream_base::timeout{options.handshake, options.idle, false});
+    ws_.set_option(websocket::stream_base::timeout{options.handshake, websocket::stream_base::none(), false});
+    ws_.control_callback([this](websocket::frame_type, beast::string_view) { last_heard_ = steady_clock::now(); });
     ws_.set_option(websocket::stream_base::decorator([this](websocket::response_type& response) {
       for (const auto& [name, value] : state_->options.headers) response.insert(name, value);
       if (!state_->options.subprotocol.empty())
@@ -148,7 +149,7 @@ class WsConnection final : public Connection {
   }
 
   void read() {
-    ws_.async_read(buffer_, [self = self()](error_code ec, size_t) { self->on_read(ec); });
+    ws_.async_read_some(buffer_, 0, [self = self()](error_code ec, size_t) { self->on_read(ec); });
   }
 
   void on_read(error_code ec) {
@@ -157,6 +158,8 @@ class WsConnection final : public Connection {
       finish(code, std::string_view(ws_.reason().reason.data(), ws_.reason().reason.size()));
       return code == kAbnormal ? stop() : linger();
     }
+    last_heard_ = steady_clock::now();
+    if (!ws_.is_message_done()) return read();
     std::string message = beast::buffers_to_string(buffer_.data());
     buffer_.consume(buffer_.size());
     if (!closing_) call(state_->handlers.on_message, std::move(message), ws_.got_text());
@@ -164,12 +167,14 @@ class WsConnection final : public Connection {
   }
 
   void ping_later() {
-    ping_.expires_after(state_->options.ping);
+    ping_.expires_after(std::min(state_->options.ping, state_->options.idle / 4));
     ping_.async_wait([self = self()](error_code ec) {
       if (ec || !self->open_) return;
-      if (self->is_stuck()) return self->stop();
-      if (!self->pinging_) {
+      const auto now = steady_clock::now();
+      if (now - self->last_heard_ > self->state_->options.idle || self->is_stuck()) return self->stop();
+      if (!self->pinging_ && now - self->last_ping_ >= self->state_->options.ping) {
         self->pinging_ = true;
+        self->last_ping_ = now;
         self->ws_.async_ping({}, [self](error_code) { self->pinging_ = false; });
       }
       self->ping_later();
@@ -257,6 +262,7 @@ class WsConnection final : public Connection {
   std::shared_ptr<WebSocketState> state_;
   Request request_;
   std::array<char, 4096> rest_;
+  std::chrono::steady_clock::time_point last_heard_ = std::chrono::steady_clock::now(), last_ping_ = last_heard_;
   bool lingers_ = false;
   bool open_ = false, writing_ = false, pinging_ = false, closing_ = false;
 };
