@@ -149,6 +149,22 @@ void Exchange::end() {
   state_->wake_locked();
 }
 
+std::optional<Milliseconds> Exchange::ping(std::string_view bytes, Milliseconds silence) {
+  const Lock lock(state_->mutex);
+  ExchangeState& state = *state_;
+  if (state.port == nullptr || state.closed || state.phase != ExchangeState::Phase::streams) return std::nullopt;
+  const auto now = steady_clock::now();
+  const auto left = std::chrono::ceil<Milliseconds>(state.last_write + silence - now);
+  if (left > Milliseconds(0)) return left;
+  state.last_write = now;
+  if (!state.over) {  // else it waits for the client, not for its owner
+    state.next.bytes.append(bytes);
+    state.buffered += bytes.size();
+    state.wake_locked();
+  }
+  return silence;
+}
+
 void Exchange::abort() {
   const Lock lock(state_->mutex);
   put_abort(*state_);
@@ -162,11 +178,6 @@ size_t Exchange::buffered() const {
 bool Exchange::ended() const {
   const Lock lock(state_->mutex);
   return state_->closed.has_value();
-}
-
-Milliseconds Exchange::silence() const {
-  const Lock lock(state_->mutex);
-  return std::chrono::duration_cast<Milliseconds>(steady_clock::now() - state_->last_write);
 }
 
 void Exchange::on_closed(std::function<void(End)> callback) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,11 +48,14 @@ class Exchange {
   bool write(std::string_view bytes);
   void end();
 
+  // Writes `bytes` if nothing was written for `silence`. When to call again; absent: no stream is open. Never throws
+  // for a stream that has ended. HttpServer::ping calls it in time.
+  std::optional<Milliseconds> ping(std::string_view bytes, Milliseconds silence);
+
   void abort();  // closes the connection now
 
-  size_t buffered() const;       // bytes of the answer that the system has not taken
-  bool ended() const;            // on_closed was or will be called
-  Milliseconds silence() const;  // since the last write() or begin_stream(); for pings
+  size_t buffered() const;  // bytes of the answer that the system has not taken
+  bool ended() const;       // on_closed was or will be called
 
   // Once, on the I/O thread, with no lock held; at once if it has ended already. Also while nothing is written: a read
   // is always pending. After peer_gone by FIN the answer may still be written, a half-closed client can read it.

@@ -243,6 +243,14 @@ class HttpServer::Impl {
     });
   }
 
+  void ping(const std::weak_ptr<Exchange>& exchange, std::string bytes, Milliseconds silence, Milliseconds next) {
+    after(next, [this, exchange, bytes = std::move(bytes), silence]() mutable {
+      const auto held = exchange.lock();
+      const auto then = held ? held->ping(bytes, silence) : std::nullopt;
+      if (then) ping(exchange, std::move(bytes), silence, *then);
+    });
+  }
+
   size_t connections() {
     const std::lock_guard lock(core_.mutex);
     return core_.connections.size();
@@ -288,6 +296,11 @@ HttpServer::~HttpServer() = default;
 int HttpServer::port() const { return impl_->port(); }
 size_t HttpServer::drain(Milliseconds time) { return impl_->drain(time); }
 void HttpServer::after(Milliseconds time, std::function<void()> fn) { impl_->after(time, std::move(fn)); }
+void HttpServer::ping(const std::shared_ptr<Exchange>& exchange, std::string bytes, Milliseconds silence) {
+  if (silence <= Milliseconds(0))
+    fail(ErrorKind::invalid_argument, "pings every {} ms, expected at least 1", silence.count());
+  impl_->ping(exchange, std::move(bytes), silence, silence);
+}
 size_t HttpServer::connections() const { return impl_->connections(); }
 
 }  // namespace hearth::net

@@ -46,6 +46,10 @@ class HttpServer {
   // Calls fn on an I/O thread after that time; never, if the server has stopped by then. Any thread.
   void after(Milliseconds time, std::function<void()> fn);
 
+  // From begin_stream() on: whenever the stream's owner wrote nothing for `silence` (> 0), `bytes` are written, e.g.
+  // sse_comment("ping") every 2 s (spec server 47). Ends with the stream; does not keep the exchange alive.
+  void ping(const std::shared_ptr<Exchange>& exchange, std::string bytes, Milliseconds silence);
+
   size_t connections() const;
 
  private:

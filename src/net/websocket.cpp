@@ -248,9 +248,8 @@ class WsConnection final : public Connection {
   }
 
   void discard() {
-    ws_.next_layer().async_read_some(asio::buffer(rest_), [self = self()](error_code ec, size_t) {
-      ec ? self->stop() : self->discard();
-    });
+    ws_.next_layer().async_read_some(asio::buffer(rest_),
+                                     [self = self()](error_code ec, size_t) { ec ? self->stop() : self->discard(); });
   }
 
   void finish(int code, std::string_view reason) { state_->closed(code, reason); }

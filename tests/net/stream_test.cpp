@@ -1,4 +1,5 @@
 // Streams and their ends: server.md 46-49, R-18 as far as it is the connection's part.
+#include "base/error.h"
 #include "net/fixture.h"
 
 namespace hearth::net::test {
@@ -92,6 +93,24 @@ TEST(Stream, the_first_piece_goes_at_once_and_later_ones_together) {
   EXPECT_TRUE(client.wait_for("32\r\n" + std::string(50, 'x') + "\r\n")) << client.buffer();  // one chunk
   h.exchange->end();
   EXPECT_TRUE(client.response().whole);
+}
+
+TEST(Stream, silence_is_broken_by_pings) {
+  Server server;
+  RawClient client = server.client();
+  Held h = hold(server, client);
+  h.exchange->begin_stream(200, {}, std::string(kEventStream));
+  server.server->ping(h.exchange, sse_comment("ping"), 60ms);
+  for (int i = 0; i < 10; ++i) h.exchange->write("x"), std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(client.wait_for(": ping"));
+  h.exchange->write("y");
+  EXPECT_TRUE(client.wait_for("y\r\n"));
+  EXPECT_GE(client.buffer().find(": ping"), client.buffer().rfind('x')) << client.buffer();
+  h.exchange->end();
+  EXPECT_TRUE(client.response().whole);
+  EXPECT_EQ(h.end->get(), Exchange::End::done);
+  EXPECT_FALSE(client.receive(100));  // no ping after the end
+  EXPECT_THROW(server.server->ping(h.exchange, "", 0ms), Error);
 }
 
 // R-18's share: the client's end is seen within 250 ms, whatever the exchange does.
