@@ -29,6 +29,7 @@ void put_response(ExchangeState& state, Response response) {
 void put_abort(ExchangeState& state) {
   state.phase = ExchangeState::Phase::aborted;
   state.next.aborts = true;
+  state.woken = false;  // an earlier wake may wait for a write that makes no progress
   state.wake_locked();
 }
 
@@ -42,6 +43,11 @@ void call(const Callback& callback, Args... args) noexcept {
   }
 }
 }  // namespace
+
+bool ExchangeState::aborts() {
+  const Lock lock(mutex);
+  return next.aborts;
+}
 
 ExchangeState::Ready ExchangeState::ready() {
   const Lock lock(mutex);

@@ -45,6 +45,7 @@ struct ExchangeState {
 
   // On the I/O thread. take() at most once until written() has reported all of its bytes (`bytes` alone, no framing).
   Ready ready();
+  bool aborts();
   Output take();
   void written(size_t bytes);
   std::optional<SteadyTime> over_since();

@@ -260,7 +260,9 @@ void Session::answer(Response response, bool close) {
 }
 
 void Session::flush() {
-  if (state_ != State::exchange || writing_ || upgrade_) return;
+  if (state_ != State::exchange || upgrade_) return;
+  if (exchange_->aborts()) return close(Exchange::End::cut);
+  if (writing_) return;
   const ExchangeState::Ready ready = exchange_->ready();
   if (ready == ExchangeState::Ready::nothing) return;
   const auto due = last_write_ + limits_.coalesce;

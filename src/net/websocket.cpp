@@ -181,27 +181,33 @@ class WsConnection final : public Connection {
     });
   }
 
+  bool aborts() {
+    const Lock lock(state_->mutex);
+    return state_->aborts;
+  }
+
   bool is_stuck() {
     const Lock lock(state_->mutex);
     return state_->over && steady_clock::now() - *state_->over > state_->options.slow_reader;
   }
 
   void flush() {
-    if (!open_ || writing_ || closing_) return;
+    if (!open_) return;
+    if (aborts()) return stop();
+    if (writing_ || closing_) return;
     std::optional<WebSocketState::Close> close;
     {
       const Lock lock(state_->mutex);
-      if (!state_->aborts && !state_->queue.empty()) {
+      if (!state_->queue.empty()) {
         writing_ = true;
         // Only this connection takes from the queue, and others' additions do not move what is in a deque.
         ws_.async_write(asio::buffer(state_->queue.front()),
                         [self = self()](error_code ec, size_t) { self->on_written(ec); });
         return;
       }
-      if (!state_->aborts && !state_->close) return;
-      if (!state_->aborts) close = state_->close;
+      if (!state_->close) return;
+      close = state_->close;
     }
-    if (!close) return stop();
     closing_ = true;
     websocket::close_reason reason(static_cast<websocket::close_code>(close->code));
     reason.reason.assign(close->reason.data(), close->reason.size());

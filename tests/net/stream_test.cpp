@@ -253,6 +253,19 @@ TEST(Stream, an_owner_that_never_pauses_is_cut) {
   EXPECT_EQ(h.end->get(), Exchange::End::cut);
 }
 
+TEST(Stream, abort_does_not_wait_for_a_reader) {
+  Server server({.limits = {.socket_send_bytes = 16 << 10}});
+  RawClient client(server.port(), 4 << 10);
+  Held h = hold(server, client);
+  h.exchange->begin_stream(200, {}, "text/plain");
+  h.exchange->write(std::string(200 << 10, 'x'));
+  EXPECT_TRUE(client.wait_for("x"));
+  h.exchange->write("y");
+  std::this_thread::sleep_for(20ms);  // a write is stuck by now
+  h.exchange->abort();
+  EXPECT_EQ(h.end->get(1s), Exchange::End::cut);
+}
+
 TEST(Stream, an_exchange_outlives_its_server) {
   std::shared_ptr<Exchange> exchange;
   Awaited<Exchange::End> end;

@@ -259,6 +259,18 @@ TEST(WebSocket, slow_readers) {
   EXPECT_EQ(server.closed.get(2s), 1006);
 }
 
+TEST(WebSocket, abort_does_not_wait_for_a_reader) {
+  EchoServer server({}, {.limits = {.socket_send_bytes = 16 << 10}});
+  RawClient client(server.port(), 4 << 10);
+  EXPECT_EQ(client.ask(upgrade()).status, 101);
+  const auto socket = server.sockets.get().value();
+  socket->send(std::string(200 << 10, 'x'));
+  EXPECT_TRUE(client.wait_for("x"));
+  std::this_thread::sleep_for(20ms);
+  socket->abort();
+  EXPECT_EQ(server.closed.get(1s), 1006);
+}
+
 TEST(WebSocket, the_owner_decides) {
   EchoServer server;
   RawClient client = server.client();
