@@ -113,7 +113,8 @@ class Run : public std::enable_shared_from_this<Run> {
     client_.exchange->begin_stream(200, std::move(all), std::string(net::kEventStream));
     streaming_ = true;
     write(call_.writer->begin(head_, event.usage));
-    schedule_ping();
+    if (services_.settings.ping.count() > 0)
+      services_.http.ping(client_.exchange, call_.writer->ping(), services_.settings.ping);
   }
 
   std::vector<net::Header> headers() const {
@@ -206,21 +207,6 @@ class Run : public std::enable_shared_from_this<Run> {
     if (keep_alive_) services_.models.keep_alive(head_.model, *keep_alive_);
     worker_ = nullptr;
     client_.exchange = nullptr;
-  }
-
-  void schedule_ping() {
-    const auto every = services_.settings.ping;
-    if (every.count() == 0) return;
-    services_.http.after(every, [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->ping();
-    });
-  }
-
-  void ping() {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    if (client_.exchange->silence() >= services_.settings.ping) client_.exchange->write(call_.writer->ping());
-    schedule_ping();
   }
 
   Services& services_;

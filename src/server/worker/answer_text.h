@@ -7,6 +7,7 @@
 
 #include "decode/scheduler.h"
 #include "server/generation.h"
+#include "server/worker/prompt.h"
 #include "text/detokenizer.h"
 #include "text/stop.h"
 #include "text/tokenizer.h"
@@ -17,30 +18,38 @@ namespace hearth::server {
 // of a marker (spec server 14).
 class AnswerText {
  public:
-  // The tokenizer must outlive it. prompt_has_text: as Prompt's.
-  AnswerText(const text::Tokenizer& tokenizer, bool prompt_has_text, std::vector<std::string> stops,
-             std::optional<int64_t> top_logprobs);
+  // The model must outlive it.
+  AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& generation);
 
   // One token, its events appended. False: a stop string was found, nothing more is wanted.
   bool push(const decode::TokenEvent& token, std::vector<Event>& out);
-  // The end: what was held is sent.
-  void finish(std::vector<Event>& out);
+  // The end: what was held is sent. cut_by_limit: the answer had more to say.
+  enum class Cut : uint8_t { no, by_limit };
+  void finish(Cut cut, std::vector<Event>& out);
 
   int64_t tokens() const { return tokens_; }  // pushed so far
+  int64_t reasoning_tokens() const { return reasoning_tokens_; }
+  int64_t calls() const { return calls_; }  // whole ones; final behind finish()
   const std::optional<std::string>& stop() const { return stop_; }
 
  private:
   void emit(std::string text, std::vector<Event>& out);
+  void emit(std::vector<text::AnswerEvent> parsed, std::vector<Event>& out);
+  void send(Event::Kind kind, std::string text, std::vector<Event>& out);
+  std::string_view bytes_of(int32_t id) const;
   json::Value entry(int32_t id, float logprob) const;
 
+  const PromptModel& model_;
   const text::Tokenizer& tokenizer_;
   std::vector<std::string> stops_;
   text::Detokenizer detokenizer_;
   text::StopMatcher matcher_;
   std::optional<int64_t> top_logprobs_;
   json::Array logprobs_;  // of tokens whose text is not sent yet
-  bool first_;
-  int64_t tokens_ = 0;
+  std::optional<text::AnswerParser> parser_;  // none: all is text
+  bool looks_for_calls_;
+  bool first_, in_reasoning_ = false;
+  int64_t tokens_ = 0, reasoning_tokens_ = 0, calls_ = 0;
   std::optional<std::string> stop_;
 };
 

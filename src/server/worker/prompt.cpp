@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "server/sampling.h"
+#include "text/tools/history.h"
 
 namespace hearth::server {
 namespace {
@@ -43,18 +44,53 @@ json::Value merged(const json::Value& messages) {
   return out;
 }
 
-json::Value conversation(const Generation& g, json::Value messages) {
+json::Value conversation(const Generation& g, json::Value messages, const json::Value& tools) {
   json::Object o;
   for (const auto& [key, value] : g.template_kwargs) o[key] = value;
   if (g.thinking) o["enable_thinking"] = *g.thinking;
   if (!g.reasoning_effort.empty()) o["reasoning_effort"] = g.reasoning_effort;
   o["messages"] = std::move(messages);
-  const bool shows_tools = !g.tools.is_null() && !(g.tool_choice.string() && *g.tool_choice.string() == "none");
-  if (shows_tools) o["tools"] = g.tools;
+  if (!tools.is_null()) o["tools"] = tools;
   return o;
 }
 
 }  // namespace
+
+void find_markup(PromptModel& model, const std::string& template_source) {
+  const text::Tokenizer& tokenizer = model.text.tokenizer();
+  model.dialect = text::choose_dialect(template_source, tokenizer);
+  model.reasoning = text::choose_reasoning(template_source, tokenizer);
+  const text::ToolShape shape = text::tool_shape(model.dialect);
+  constexpr std::string_view kGemmaQuote = "<|\"|>";  // around strings of ArgumentForm::gemma_values
+  std::string calls;
+  for (const std::string_view part :
+       {shape.opener, shape.list_open, shape.before_name, shape.after_name, shape.before_key, shape.after_key,
+        shape.after_value, shape.after_arguments, shape.between, shape.closer, kGemmaQuote}) {
+    calls += part;
+    calls += '\n';
+  }
+  const std::string reasoning = model.reasoning ? model.reasoning->open + "\n" + model.reasoning->close : "";
+  for (int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (!tokenizer.is_special(id) || tokenizer.piece(id).empty()) continue;
+    if (calls.find(tokenizer.piece(id)) != std::string::npos) model.call_markup.push_back(id);
+    if (reasoning.find(tokenizer.piece(id)) != std::string::npos) model.reasoning_markup.push_back(id);
+  }
+}
+
+std::vector<text::ToolSpec> tool_specs(const json::Value& tools) {
+  std::vector<text::ToolSpec> specs;
+  for (const json::Value& tool : tools.as_array("tools")) {
+    const json::Value* function = tool.get("function");
+    const json::Value* name = function ? function->get("name") : nullptr;
+    if (!name) fail(ErrorKind::invalid_argument, "tools: a function without a name");
+    const json::Value* description = function->get("description");
+    const json::Value* parameters = function->get("parameters");
+    specs.push_back({.name = name->as_string("tools: name"),
+                     .description = description ? description->as_string("tools: description") : "",
+                     .parameters = parameters ? *parameters : json::Value()});
+  }
+  return specs;
+}
 
 json::Value arranged(const json::Value& messages) {
   json::Array out;
@@ -95,17 +131,26 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
   } else {
     if (!model.text.has_template())
       fail(ErrorKind::invalid_argument, "{} has no chat template: it is a base model, use /v1/completions", model.name);
-    const json::Value messages = arranged(g.messages);
+    const bool offers = !g.tools.is_null() && !(g.tool_choice.string() && *g.tool_choice.string() == "none");
+    if (offers) prompt.tools = tool_specs(g.tools);
+    const json::Value messages =
+        text::messages_for_template(arranged(g.messages), {.dialect = model.dialect,
+                                                           .tools = prompt.tools,
+                                                           .parallel_calls = g.parallel_tool_calls});
+    // Where the template knows no tools they are described in the system text.
+    const bool by_template = offers && model.dialect != text::ToolDialect::generic;
+    const json::Value tools = by_template ? text::tools_for_template(prompt.tools) : json::Value();
     text::Rendered rendered;
     try {
-      rendered = model.text.render(conversation(g, messages));
+      rendered = model.text.render(conversation(g, messages, tools));
     } catch (const Error&) {
       json::Value joined = merged(messages);
       if (joined == messages) throw;
-      rendered = model.text.render(conversation(g, std::move(joined)));
+      rendered = model.text.render(conversation(g, std::move(joined), tools));
     }
     prompt.ids = model.text.encode_rendered(rendered);
     prompt.rendered = std::move(rendered.text);
+    prompt.reasoning_open = model.reasoning && text::opens_reasoning(*model.reasoning, prompt.rendered);
   }
   prompt.has_text = std::any_of(prompt.ids.begin(), prompt.ids.end(),
                                 [&](int32_t id) { return !tokenizer.is_special(id) && id < tokenizer.vocab_size(); });

@@ -1,12 +1,14 @@
 // A parsed request to what the engine takes: ids, sampler, ends. Words end here (DESIGN 2).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decode/scheduler.h"
 #include "model/model_text.h"
 #include "server/generation.h"
+#include "text/tools/answer_parser.h"
 
 namespace hearth::server {
 
@@ -18,12 +20,24 @@ struct PromptModel {
   int64_t V = 0;
   std::vector<int32_t> end_ids, newline_ids;
   json::Object defaults;  // sampling fields: the server's flags over the model's generation_config
+  text::ToolDialect dialect = text::ToolDialect::generic;
+  std::optional<text::ReasoningMarkers> reasoning;
+  // Special tokens that are markup of calls, of reasoning: their spelling is part of the text where that is looked for.
+  std::vector<int32_t> call_markup, reasoning_markup;  // ascending
 };
+
+// The family's markup, from its template and vocabulary.
+void find_markup(PromptModel& model, const std::string& template_source);
+
+// The functions that a request offers.
+std::vector<text::ToolSpec> tool_specs(const json::Value& tools);
 
 struct Prompt {
   std::vector<int32_t> ids;
   std::string rendered;   // what the template made; a raw prompt as it is
   bool has_text = false;  // a piece of the prompt stands for text: a first piece's leading space counts
+  bool reasoning_open = false;        // the template has opened the reasoning
+  std::vector<text::ToolSpec> tools;  // that the answer may call
 };
 
 // Renders (chat) or takes (raw) and encodes. Throws Error{invalid_argument}: no template, or what the template says;

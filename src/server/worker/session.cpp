@@ -37,6 +37,12 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
                 .defaults = model.defaults};
+  const model::Templates& templates = model.engine->model().templates();
+  for (const char* name : {"tool_use", "default"})
+    if (const auto found = templates.find(name); found != templates.end()) {
+      find_markup(p, found->second);
+      break;
+    }
   if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
     p.newline_ids = newline;
   return p;
@@ -248,7 +254,7 @@ void Session::prepare(const LivePtr& live) {
         requests.push_back(make_request(g, prompt_model_, prompt, answer));
         live->max_tokens.push_back(requests.back().max_tokens);
         live->texts.push_back(
-            std::make_unique<AnswerText>(model_.text->tokenizer(), prompt.has_text, g.stops, g.top_logprobs));
+            std::make_unique<AnswerText>(prompt_model_, prompt, g));
         live->stopped.push_back(false);
       }
     } else {
@@ -370,14 +376,18 @@ void Session::handle(Output& output, std::string& frames) {
         stop_answer(live, output.answer);
       break;
     case Output::Kind::done: {
-      if (text && !live->stopped[a]) text->finish(events);
+      const bool limit = output.reason == decode::FinishReason::length;
+      if (text) text->finish(limit ? AnswerText::Cut::by_limit : AnswerText::Cut::no, events);
       Event event{.kind = Event::Kind::finish};
       const bool stopped = text && text->stop();
-      event.reason = stopped ? "stop" : std::string(name_of(output.reason));
+      // Drawn tokens behind a stop or behind the only call that is wanted make the engine's reason "cancelled".
+      event.reason = stopped || (live->stopped[a] && !live->cancelled) ? "stop" : std::string(name_of(output.reason));
+      if (text && text->calls() > 0 && event.reason == "stop") event.reason = "tool_calls";
       if (stopped) event.stop = *text->stop();
       event.usage = {.prompt = live->prompt_tokens,
                      .cached = output.stats.cached_tokens,
                      .completion = text ? text->tokens() : 0,
+                     .reasoning = text ? text->reasoning_tokens() : 0,
                      .max_tokens = text ? live->max_tokens[a] : 0,
                      .queue_ms = output.stats.queue_ms,
                      .prefill_ms = output.stats.prefill_ms,
