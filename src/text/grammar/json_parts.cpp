@@ -1,0 +1,156 @@
+#include "text/grammar/json_parts.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <tuple>
+#include <variant>
+
+#include "base/error.h"
+#include "text/grammar/regex.h"
+
+namespace hearth::text::grammar {
+
+JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options)
+    : b_(builder), character_(std::make_shared<const Dfa>(json_character_dfa())) {
+  quote_ = b_.literal("\"");
+  if (options.any_whitespace) {
+    ByteSet set;
+    for (const char c : std::string_view(" \t\r\n")) set.add(static_cast<uint8_t>(c));
+    space_ = b_.repeat(b_.bytes(set), 0);
+    comma_ = b_.sequence({space_, b_.literal(","), space_});
+    colon_ = b_.sequence({space_, b_.literal(":"), space_});
+  } else {
+    space_ = b_.empty();
+    comma_ = b_.sequence({b_.literal(","), b_.optional(b_.literal(" "))});
+    colon_ = b_.sequence({b_.literal(":"), b_.optional(b_.literal(" "))});
+  }
+}
+
+Expr JsonParts::quoted(Expr content) { return b_.sequence({quote_, content, quote_}); }
+
+Expr JsonParts::string(uint32_t min, uint32_t max) {
+  return max == 0 ? b_.literal("\"\"") : quoted(b_.counted(character_, min, max));
+}
+
+Expr JsonParts::constant(const json::Value& value) {
+  // Texts and values still to be written, the next one last.
+  std::vector<std::variant<const json::Value*, Expr>> open{&value};
+  std::vector<Expr> parts;
+  std::string text;
+  const auto flush = [&] {
+    if (!text.empty()) parts.push_back(b_.literal(text));
+    text.clear();
+  };
+  while (!open.empty()) {
+    const auto item = open.back();
+    open.pop_back();
+    b_.budget().spend(4);
+    if (const Expr* e = std::get_if<Expr>(&item)) {
+      flush();
+      parts.push_back(*e);
+      continue;
+    }
+    const json::Value& v = *std::get<const json::Value*>(item);
+    if (const std::string* s = v.string()) text += json_quoted(*s);
+    else if (const json::Array* a = v.array()) {
+      text += '[';
+      open.push_back(b_.sequence({space_, b_.literal("]")}));
+      for (size_t i = a->size(); i-- > 0;) {
+        open.push_back(&(*a)[i]);
+        open.push_back(i > 0 ? comma_ : space_);
+      }
+    } else if (const json::Object* o = v.object()) {
+      text += '{';
+      open.push_back(b_.sequence({space_, b_.literal("}")}));
+      for (size_t i = o->members.size(); i-- > 0;) {
+        open.push_back(&o->members[i].second);
+        open.push_back(colon_);
+        open.push_back(b_.literal(json_quoted(o->members[i].first)));
+        open.push_back(i > 0 ? comma_ : space_);
+      }
+    } else {
+      text += json::dump(v);
+    }
+  }
+  flush();
+  return b_.sequence(std::move(parts));
+}
+
+Expr JsonParts::any() {
+  if (!any_) {
+    any_ = b_.rule("any JSON value");
+    const Expr any = b_.call(*any_), object = this->object();
+    b_.define(*any_, b_.choice({string(), number({}), b_.literal("true"), b_.literal("false"), b_.literal("null"),
+                                object, elements({}, any, 0, GrammarBuilder::kUnbounded)}));
+  }
+  return b_.call(*any_);
+}
+
+Expr JsonParts::object() {
+  if (!object_) {
+    object_ = b_.rule("any JSON object");
+    b_.define(*object_, members({}, b_.sequence({string(), colon_, any()})));
+  }
+  return b_.call(*object_);
+}
+
+Expr JsonParts::other_key(const std::vector<std::string>& names, const std::vector<DfaPtr>& patterns) {
+  if (names.empty() && patterns.empty()) return string();
+  Dfa keys = b_.to_dfa(quoted(b_.repeat(b_.points(negated({}), Encoding::json), 0)), "a member's name");
+  std::vector<Expr> taken;
+  for (const std::string& name : names) taken.push_back(b_.literal(json_quoted(name)));
+  for (const DfaPtr& pattern : patterns) taken.push_back(quoted(b_.automaton(pattern)));
+  keys = difference(keys, b_.to_dfa(b_.choice(std::move(taken)), "the names of members"), b_.budget());
+  return b_.automaton(std::make_shared<const Dfa>(std::move(keys)));
+}
+
+Expr JsonParts::members(const std::vector<Member>& members, std::optional<Expr> extra) {
+  const Expr close = b_.sequence({space_, b_.literal("}")});
+  // What follows a member; each tail is a part of the one before.
+  std::vector<Expr> tails(members.size() + 1);
+  tails.back() = extra ? b_.sequence({b_.repeat(b_.sequence({comma_, *extra}), 0), close}) : close;
+  for (size_t i = members.size(); i-- > 0;) {
+    const Expr next = b_.sequence({comma_, members[i].expr});
+    tails[i] = b_.sequence({members[i].required ? next : b_.optional(next), tails[i + 1]});
+  }
+  std::vector<Expr> firsts;
+  size_t i = 0;
+  for (; i < members.size(); ++i) {
+    firsts.push_back(b_.sequence({members[i].expr, tails[i + 1]}));
+    if (members[i].required) break;
+  }
+  if (i == members.size()) {
+    if (extra) firsts.push_back(b_.sequence({*extra, tails.back()}));
+    firsts.push_back(close);
+  }
+  return b_.sequence({b_.literal("{"), space_, b_.choice(std::move(firsts))});
+}
+
+Expr JsonParts::elements(const std::vector<Expr>& heads, std::optional<Expr> rest, uint32_t min, uint32_t max) {
+  const Expr open = b_.sequence({b_.literal("["), space_}), close = b_.sequence({space_, b_.literal("]")});
+  if (max < min) return b_.choice({});
+  const auto n = static_cast<uint32_t>(std::min<size_t>(heads.size(), max));
+  const bool unbounded = max == GrammarBuilder::kUnbounded;
+  // Behind element i, from the last one on.
+  Expr tail = close;
+  if (rest && n == heads.size() && max > n) {
+    const uint32_t owed = min > n ? min - n : 0, left = unbounded ? max : max - n;
+    if (n > 0) {
+      tail = b_.sequence({b_.repeat(b_.sequence({comma_, *rest}), owed, left), close});
+    } else {
+      const Expr more = b_.repeat(b_.sequence({comma_, *rest}), owed > 0 ? owed - 1 : 0, unbounded ? max : left - 1);
+      const Expr some = b_.sequence({*rest, more, close});
+      return b_.sequence({open, min > 0 ? some : b_.choice({some, close})});
+    }
+  } else if (min > n) {
+    return b_.choice({});
+  }
+  for (uint32_t i = n; i-- > 0;) {
+    const Expr with = i > 0 ? b_.sequence({comma_, heads[i], tail}) : b_.sequence({heads[i], tail});
+    tail = i >= min ? b_.choice({with, close}) : with;
+  }
+  return b_.sequence({open, tail});
+}
+
+}  // namespace hearth::text::grammar
