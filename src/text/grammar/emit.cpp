@@ -100,6 +100,61 @@ void add_to_nfa(Nfa& nfa, const GrammarBuilder& builder, uint32_t root, uint32_t
 
 namespace {
 
+// Which bytes can come first at each instruction, then what can stand behind each terminal; equal terminals become one.
+void set_follow(Program& p, Budget& budget) {
+  const size_t n = p.insts.size();
+  std::vector<ByteSet> first(n);
+  std::vector<uint8_t> ends(n, 0);  // may reach `ret` without a byte
+  ends[0] = 1;
+  const auto take = [&](uint32_t to, uint32_t from, bool end) {
+    for (size_t w = 0; w < 4; ++w) first[to].words[w] |= first[from].words[w];
+    if (end) ends[to] |= ends[from];
+  };
+  // Settles in as many passes as rules begin with one another: there is no left recursion.
+  for (bool changed = true; changed;) {
+    budget.spend(static_cast<int64_t>(n + p.targets.size()) / 4);
+    changed = false;
+    for (uint32_t i = 1; i < n; ++i) {
+      const Inst& inst = p.insts[i];
+      const ByteSet before = first[i];
+      const uint8_t ended = ends[i];
+      switch (inst.op) {
+        case Op::term: {
+          const Terminal& t = p.terminals[inst.a];
+          const ByteSet own = t.dfa->first_bytes(0);
+          for (size_t w = 0; w < 4; ++w) first[i].words[w] |= own.words[w];
+          if (t.counted ? t.min == 0 : t.dfa->accept[0] != 0) take(i, inst.b, true);
+          break;
+        }
+        case Op::call:
+        case Op::loop: {
+          const uint32_t body = inst.op == Op::call ? p.entry[inst.a] : inst.a;
+          take(i, body, false);
+          if (ends[body] || (inst.op == Op::loop && inst.min == 0)) take(i, inst.b, true);
+          break;
+        }
+        case Op::split:
+          for (uint32_t k = 0; k < inst.b; ++k) take(i, p.targets[inst.a + k], true);
+          break;
+        case Op::ret: break;
+      }
+      changed |= before != first[i] || ended != ends[i];
+    }
+  }
+  std::map<std::tuple<const Dfa*, bool, uint32_t, uint32_t, ByteSet>, uint32_t> numbers;
+  std::vector<Terminal> terminals;
+  for (Inst& inst : p.insts) {
+    if (inst.op != Op::term) continue;
+    Terminal t = p.terminals[inst.a];
+    if (!ends[inst.b]) t.follow = first[inst.b];
+    const auto [found, made] = numbers.try_emplace(std::tuple(t.dfa.get(), t.counted, t.min, t.max, t.follow),
+                                                   static_cast<uint32_t>(terminals.size()));
+    if (made) terminals.push_back(std::move(t));
+    inst.a = found->second;
+  }
+  p.terminals = std::move(terminals);
+}
+
 class Emitter {
  public:
   Emitter(GrammarBuilder& builder, Facts facts, Budget& budget)
@@ -115,6 +170,7 @@ class Emitter {
       const uint32_t rule = called_[at];
       p_->entry[rule] = emit(*b_.rules()[rule].body, 0);
     }
+    set_follow(*p_, budget_);
     return std::move(p_);
   }
 
@@ -280,28 +336,8 @@ class Emitter {
 
   uint32_t terminal(Terminal t, uint32_t next) {
     if (!t.counted && t.dfa->accept[0] && !t.dfa->has_edges(0)) return next;  // the empty text alone
-    t.follow = follow(next);
-    const auto [found, made] = terminals_.try_emplace(std::tuple(t.dfa.get(), t.counted, t.min, t.max, t.follow),
-                                                      static_cast<uint32_t>(p_->terminals.size()));
-    if (made) p_->terminals.push_back(std::move(t));
-    return add({.op = Op::term, .a = found->second, .b = next});
-  }
-
-  ByteSet follow(uint32_t next) const {
-    const Inst& inst = p_->insts[next];
-    std::vector<uint32_t> heads;
-    if (inst.op == Op::term) heads.push_back(next);
-    else if (inst.op == Op::split && inst.b <= 16)
-      heads.assign(p_->targets.begin() + inst.a, p_->targets.begin() + inst.a + inst.b);
-    ByteSet set;
-    for (const uint32_t h : heads) {
-      if (p_->insts[h].op != Op::term) return ByteSet::all();
-      const Terminal& t = p_->terminals[p_->insts[h].a];
-      if (t.counted ? t.min == 0 : t.dfa->accept[0] != 0) return ByteSet::all();
-      const ByteSet first = t.dfa->first_bytes(0);
-      for (size_t i = 0; i < set.words.size(); ++i) set.words[i] |= first.words[i];
-    }
-    return heads.empty() ? ByteSet::all() : set;
+    p_->terminals.push_back(std::move(t));
+    return add({.op = Op::term, .a = static_cast<uint32_t>(p_->terminals.size() - 1), .b = next});
   }
 
   // The automaton of these parts one behind another, or of one of them; null when it would be too large.
@@ -334,7 +370,6 @@ class Emitter {
   std::unique_ptr<Program> p_;
   std::unordered_map<uint64_t, uint32_t> done_;
   std::map<std::pair<Kind, std::vector<uint32_t>>, DfaPtr> automata_;
-  std::map<std::tuple<const Dfa*, bool, uint32_t, uint32_t, ByteSet>, uint32_t> terminals_;
   std::map<uint32_t, bool> is_called_;
   std::vector<uint32_t> called_;
 };

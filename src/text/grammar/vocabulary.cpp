@@ -1,9 +1,11 @@
 #include "text/grammar/vocabulary.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "text/grammar/points.h"
+#include "text/grammar/program.h"
 #include "text/tokenizer.h"
 
 namespace hearth::text {
@@ -80,7 +82,9 @@ struct Walk {
   const Dfa& dfa;
   bool counted;
   const ByteSet& follow;
-  std::vector<std::pair<uint32_t, int32_t>> alive;  // need, id
+  std::vector<uint64_t> inside;
+  std::vector<std::pair<uint32_t, int32_t>> by_need;
+  size_t alive = 0;
   std::vector<std::pair<std::string, TokenTrie::Item>> tails;
 
   void run(uint32_t start) {
@@ -102,8 +106,11 @@ struct Walk {
       // A finished unit begins the next one.
       state[depth] = counted && accept ? 0 : static_cast<uint32_t>(next);
       units[depth] = units[depth - 1] + (counted && accept ? 1 : 0);
-      for (const TokenTrie::Item& item : trie.at(node))
-        alive.push_back({units[depth] + (counted && !accept ? 1 : 0), item.id});
+      for (const TokenTrie::Item& item : trie.at(node)) {
+        inside[static_cast<size_t>(item.id) / 64] |= 1ull << (item.id % 64);
+        ++alive;
+        if (counted) by_need.push_back({units[depth] + (accept ? 0 : 1), item.id});
+      }
       ++node;
     }
   }
@@ -127,17 +134,17 @@ struct Walk {
 
 TokenEffects effects_of(const TokenTrie& trie, size_t words, const Dfa& dfa, uint32_t state, bool counted,
                         const ByteSet& follow) {
-  Walk walk{.trie = trie, .dfa = dfa, .counted = counted, .follow = follow, .alive = {}, .tails = {}};
+  Walk walk{.trie = trie, .dfa = dfa, .counted = counted, .follow = follow};
+  walk.inside.assign(words, 0);
   walk.run(state);
   TokenEffects e;
-  if (walk.alive.size() > words) {
-    e.inside.assign(words, 0);
-    for (const auto& [need, id] : walk.alive) e.inside[static_cast<size_t>(id) / 64] |= 1ull << (id % 64);
-  } else {
-    for (const auto& [need, id] : walk.alive) e.few.push_back(id);
-  }
+  if (walk.alive > words) e.inside = std::move(walk.inside);
+  else
+    for (size_t w = 0; w < words; ++w)
+      for (uint64_t rest = walk.inside[w]; rest != 0; rest &= rest - 1)
+        e.few.push_back(static_cast<int32_t>(w * 64 + static_cast<size_t>(std::countr_zero(rest))));
   if (counted) {
-    e.by_need = std::move(walk.alive);
+    e.by_need = std::move(walk.by_need);
     std::sort(e.by_need.begin(), e.by_need.end());
     if (!e.inside.empty()) {
       std::vector<uint64_t> mask(words, 0);
@@ -209,6 +216,21 @@ std::string_view VocabularyIndex::bytes(int32_t id) const {
     fail(ErrorKind::invalid_argument, "token id {} is outside of the vocabulary, V = {}", id, vocab_size_);
   const auto [at, size] = place_[static_cast<size_t>(id)];
   return std::string_view(text_).substr(at, size);
+}
+
+void VocabularyIndex::warm(const Grammar& grammar) const {
+  // States that letters lead out of hold many tokens.
+  constexpr int kStatesMax = 256;
+  int made = 0;
+  for (const Terminal& t : grammar.program().terminals)
+    for (uint32_t s = 0; s < t.dfa->states() && s < 64 && made < kStatesMax; ++s) {
+      const ByteSet next = t.dfa->first_bytes(s);
+      int count = 0;
+      for (const uint64_t w : next.words) count += std::popcount(w);
+      if (count < 24) continue;
+      effects(t.dfa, s, t.counted, t.follow);
+      ++made;
+    }
 }
 
 std::shared_ptr<const TokenEffects> VocabularyIndex::effects(const DfaPtr& dfa, uint32_t state, bool counted,

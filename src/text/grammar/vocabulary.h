@@ -15,6 +15,7 @@
 
 namespace hearth::text {
 
+class Grammar;
 class Tokenizer;
 
 namespace grammar {
@@ -73,6 +74,10 @@ class VocabularyIndex {
   bool is_end(int32_t id) const;
   bool usable(int32_t id) const;             // adds bytes to a constrained text
   std::string_view bytes(int32_t id) const;  // of any token, special ones as they are spelled
+
+  // Makes beforehand what masks of this grammar need most and would take milliseconds in the token loop: for the thread
+  // that prepares a request.
+  void warm(const Grammar& grammar) const;
 
   // For the parts of text/grammar.
   const grammar::TokenTrie& trie() const { return trie_; }
