@@ -155,6 +155,18 @@ const json::Value& SchemaReader::resolve(const std::string& reference, const std
   return *at;
 }
 
+const json::Value* SchemaReader::target(const json::Value* schema, const std::string& path) const {
+  for (int hops = 0; hops < kGrammarDepthMax; ++hops) {
+    const json::Object* o = schema->object();
+    const json::Value* reference = o ? o->find("$ref") : nullptr;
+    if (!reference || !reference->is_string()) break;
+    const auto alone = [](const json::Member& m) { return m.first == "$ref" || holds(kNotes, m.first); };
+    if (!std::all_of(o->begin(), o->end(), alone)) break;
+    schema = &resolve(*reference->string(), path);
+  }
+  return schema;  // one that leads in a circle is found by flattened()
+}
+
 std::optional<SchemaParts> SchemaReader::flattened(const SchemaParts& parts, const std::string& path) {
   struct Step {
     SchemaPart part;
@@ -182,7 +194,10 @@ std::optional<SchemaParts> SchemaReader::flattened(const SchemaParts& parts, con
     check_keywords(*o, path);
     if (on_path.contains(v))
       fail(ErrorKind::invalid_argument, "schema keyword \"$ref\" at {}: the reference leads back to itself", path);
-    if (std::find(out.begin(), out.end(), step.part) == out.end()) out.push_back(step.part);
+    SchemaPart own = step.part;
+    own.expanded = true;
+    if (std::find(out.begin(), out.end(), own) == out.end()) out.push_back(own);
+    if (step.part.expanded) continue;
     const json::Value* reference = o->find("$ref");
     const json::Value* all = o->find("allOf");
     if (!reference && !all) continue;

@@ -22,14 +22,17 @@ Expr SchemaCompiler::compile(const json::Value& schema) {
 
 // A call of the rule of these parts, which is made later if it is new.
 Expr SchemaCompiler::value(SchemaParts parts, const std::string& path) {
-  std::sort(parts.begin(), parts.end());
-  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  for (SchemaPart& part : parts)
+    if (!part.expanded) part.schema = reader_.target(part.schema, path);
   if (parts.empty()) return parts_.any();
+  SchemaParts key = parts;  // the same set in another order is the same rule; members keep the order of the first
+  std::sort(key.begin(), key.end());
+  key.erase(std::unique(key.begin(), key.end()), key.end());
   b_.budget().spend(static_cast<int64_t>(8 + parts.size() + path.size() / 8));
-  const auto found = rules_.find(parts);
+  const auto found = rules_.find(key);
   if (found != rules_.end()) return b_.call(found->second);
   const RuleId rule = b_.rule(path);
-  rules_.emplace(parts, rule);
+  rules_.emplace(std::move(key), rule);
   pending_.push_back({rule, std::move(parts), path});
   return b_.call(rule);
 }

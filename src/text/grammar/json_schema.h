@@ -15,10 +15,11 @@
 
 namespace hearth::text::grammar {
 
-// A schema, perhaps less its anyOf or oneOf where a branch of it is another part.
+// A schema, perhaps less its anyOf or oneOf where a branch of it is another part, and less $ref and allOf where what
+// they bring in are other parts.
 struct SchemaPart {
   const json::Value* schema;
-  bool any_of_done = false, one_of_done = false;
+  bool any_of_done = false, one_of_done = false, expanded = false;
   auto operator<=>(const SchemaPart&) const = default;
 };
 using SchemaParts = std::vector<SchemaPart>;
@@ -34,6 +35,9 @@ class SchemaReader {
 
   // The set with `$ref` and `allOf` followed, known keywords alone, `true` dropped; null when a part is `false`.
   std::optional<SchemaParts> flattened(const SchemaParts& parts, const std::string& path);
+
+  // Where a schema that is a reference and nothing else leads.
+  const json::Value* target(const json::Value* schema, const std::string& path) const;
 
   uint8_t types(const SchemaParts& parts, const std::string& path) const;
   NumberLimits number_limits(const SchemaParts& parts, const std::string& path) const;
