@@ -88,13 +88,16 @@ def test_walks_are_valid_by_the_oracle(tokenizer):
     walks = 0
     for seed, (schema, answer) in enumerate(zip(schemas, answers), 1000):
         if "error" in answer:
+            assert "accepts no text" in answer["error"] or "oneOf" in answer["error"], answer
             continue
         oracle = Oracle(tokenizer, LLMatcher.grammar_from_json_schema(json.dumps(schema)))
         for text in answer["walks"]:
             json.loads(text)
             walks += 1
-            # The oracle leaves out DEL and, in names of members, escapes that JSON does not need.
-            if "\\u" not in text and "\\/" not in text and "\x7f" not in text and "ipv6" not in json.dumps(schema):
+            # The oracle leaves out DEL, escapes that JSON does not need in names of members, some ends of bounded
+            # fractions with a zero and some IPv6 addresses.
+            left_out = re.search(r"\\[u/]|\x7f|\.[0-9]*0(?![0-9])", text) or "ipv6" in json.dumps(schema)
+            if not left_out:
                 assert oracle.error or oracle.accepts(text), f"seed {seed}: {json.dumps(schema)}\n{text}"
     assert walks > len(schemas)
 

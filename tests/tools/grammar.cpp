@@ -3,7 +3,8 @@
 //   grammar     the schema, a string, or a list of strings
 //   whitespace  true: JsonOptions::any_whitespace
 //   texts       [string]: answered by "accepts" [bool], and "prefixes" [bool]: whether some text begins so
-//   walks       number of random texts wanted, answered by "walks" [string]; seed: of the random numbers
+//   walks       number of random texts wanted, answered by "walks" [string]; seed: of the random numbers. On the way
+//               every mask is held against accept() of every id.
 //   allowed     string: answered by "allowed" [byte], what may follow this text; null when nothing begins so
 // and writes one a line: {"error": sentence} or the answers. The vocabulary is the 256 bytes and some pairs of them.
 #include <cstdio>
@@ -66,12 +67,17 @@ std::optional<std::string> walk(GrammarMatcher matcher, std::mt19937_64& rng) {
     if (matcher.accepting() && (matcher.finished() || step > 60 || rng() % 4 == 0)) return out;
     matcher.mask(bits);
     std::vector<int32_t> ids, closing;
-    for (int32_t id = 0; id < matcher.vocabulary().vocab_size(); ++id)
-      if (bits[static_cast<size_t>(id) / 64] >> (id % 64) & 1 && !matcher.vocabulary().is_end(id)) {
+    for (int32_t id = 0; id < matcher.vocabulary().vocab_size(); ++id) {
+      const bool allowed = bits[static_cast<size_t>(id) / 64] >> (id % 64) & 1;
+      GrammarMatcher trial = matcher;
+      if (trial.accept(id) != allowed)
+        fail(ErrorKind::invalid_argument, "id {} after {}: in the mask {}, accepted {}", id, out, allowed, !allowed);
+      if (allowed && !matcher.vocabulary().is_end(id)) {
         ids.push_back(id);
         if (std::string_view("\"}],0").find(matcher.vocabulary().bytes(id)[0]) != std::string_view::npos)
           closing.push_back(id);
       }
+    }
     if (ids.empty()) fail(ErrorKind::invalid_argument, "no id is allowed after {}", out);
     const std::vector<int32_t>& from = !closing.empty() && rng() % 100 < static_cast<unsigned>(step) ? closing : ids;
     const int32_t id = from[rng() % from.size()];

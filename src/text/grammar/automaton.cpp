@@ -9,7 +9,7 @@ namespace hearth::text::grammar {
 
 namespace {
 
-constexpr size_t kConfigsMax = 8'192, kFramesMax = 65'536, kThreadsMax = 1 << 20, kMasksMax = 128;
+constexpr size_t kConfigsMax = 2'048, kFramesMax = 32'768, kThreadsMax = 1 << 18, kMasksMax = 24;
 constexpr size_t kReadingsMax = 16'384;  // threads of one config
 constexpr uint32_t kDepthMax = 4'096;    // frames of a stack
 

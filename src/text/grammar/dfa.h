@@ -33,7 +33,7 @@ struct ByteSet {
 // on every machine. spend() throws Error{invalid_argument} once they are gone.
 class Budget {
  public:
-  explicit Budget(int64_t units = 12'000'000) : left_(units) {}
+  explicit Budget(int64_t units = 8'000'000) : left_(units) {}
   void spend(int64_t units);
 
  private:

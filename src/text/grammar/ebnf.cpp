@@ -323,6 +323,7 @@ class EbnfParser {
       set.push_back({low, high});
     }
     ++at_;
+    b_.budget().spend(8 + 4 * static_cast<int64_t>(set.size()));
     set = normalized(std::move(set));
     return negative ? negated(set) : set;
   }

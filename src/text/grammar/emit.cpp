@@ -319,7 +319,7 @@ class Emitter {
   uint32_t child(const Node& node, uint32_t i) const { return b_.children()[node.a + i]; }
 
   uint32_t add(const Inst& inst) {
-    budget_.spend(8);
+    budget_.spend(16);
     p_->insts.push_back(inst);
     return static_cast<uint32_t>(p_->insts.size() - 1);
   }

@@ -11,7 +11,7 @@ using namespace grammar;
 
 namespace {
 
-constexpr size_t kNodesMax = 2'000'000;
+constexpr size_t kNodesMax = 1'000'000;
 constexpr uint32_t kRepeatMax = 1'000'000'000;
 // Up to so many copies a character's automaton is repeated in states, beyond with a counter.
 constexpr uint32_t kCopiesMax = 4;
@@ -21,7 +21,7 @@ constexpr uint32_t kCopiesMax = 4;
 GrammarBuilder::GrammarBuilder() = default;
 
 Expr GrammarBuilder::add(const Node& node) {
-  budget_.spend(4);
+  budget_.spend(8);
   if (nodes_.size() >= kNodesMax) fail(ErrorKind::invalid_argument, "the grammar is too large: {} parts", kNodesMax);
   nodes_.push_back(node);
   return {static_cast<uint32_t>(nodes_.size() - 1)};

@@ -309,7 +309,7 @@ class RegexParser {
       set.push_back({low[0].lo, high[0].lo});
     }
     ++at_;
-    b_.budget().spend(static_cast<int64_t>(set.size()));
+    b_.budget().spend(8 + 4 * static_cast<int64_t>(set.size()));
     set = normalized(std::move(set));
     return negative ? negated(set) : set;
   }

@@ -203,6 +203,7 @@ VocabularyIndex::VocabularyIndex(const Tokenizer& tokenizer, std::span<const int
   quote.add('"');
   for (uint32_t s = 0; s < character->states(); ++s)
     if (character->has_edges(s)) effects(character, s, true, quote);
+  made_ = true;
 }
 
 bool VocabularyIndex::is_end(int32_t id) const { return std::binary_search(end_ids_.begin(), end_ids_.end(), id); }
@@ -244,11 +245,11 @@ std::shared_ptr<const TokenEffects> VocabularyIndex::effects(const DfaPtr& dfa, 
   auto made = std::make_shared<const TokenEffects>(effects_of(trie_, words(), *dfa, state, counted, follow));
   const std::lock_guard hold(lock_);
   if (cache_bytes_ > kCacheBytesMax) {
-    cache_.clear();
+    std::erase_if(cache_, [](const auto& item) { return !item.second.kept; });
     cache_bytes_ = 0;
   }
-  cache_bytes_ += made->bytes() + dfa->edges.size() * sizeof(Dfa::Edge) / dfa->states();
-  cache_[key] = {dfa, made};
+  if (made_) cache_bytes_ += made->bytes() + dfa->edges.size() * sizeof(Dfa::Edge) / dfa->states();
+  cache_[key] = {dfa, made, !made_};
   return made;
 }
 

@@ -98,6 +98,7 @@ class VocabularyIndex {
   struct Entry {
     grammar::DfaPtr dfa;
     std::shared_ptr<const grammar::TokenEffects> effects;
+    bool kept = false;  // outlives the cache's clearings: those of JSON strings
   };
 
   int64_t vocab_size_;
@@ -108,7 +109,8 @@ class VocabularyIndex {
   grammar::TokenTrie trie_;
   mutable std::mutex lock_;
   mutable std::unordered_map<Key, Entry, KeyHash> cache_;
-  mutable size_t cache_bytes_ = 0;
+  mutable size_t cache_bytes_ = 0;  // of entries that are not kept
+  bool made_ = false;               // from then on, entries are not kept
 };
 
 }  // namespace hearth::text
