@@ -15,10 +15,7 @@ using Clock = std::chrono::steady_clock;
 class Run : public std::enable_shared_from_this<Run> {
  public:
   Run(Services& services, GenerationCall run, Call call)
-      : services_(services),
-        call_(std::move(run)),
-        client_(std::move(call)),
-        received_(Clock::now()) {
+      : services_(services), call_(std::move(run)), client_(std::move(call)), received_(Clock::now()) {
     client_.request.body.clear();
     call_.generation.owner = client_.owner;
     call_.generation.strict_admission = services.settings.strict_admission;

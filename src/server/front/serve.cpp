@@ -58,8 +58,7 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   };
   handlers.error_body = [](int status, std::string_view sentence) {
     const std::string request_id = random_id("req_");
-    net::Response response =
-        error_response(Dialect::openai, refusal(status, std::string(sentence), ""), request_id);
+    net::Response response = error_response(Dialect::openai, refusal(status, std::string(sentence), ""), request_id);
     response.headers.emplace_back("x-request-id", request_id);
     return response;
   };

@@ -8,6 +8,7 @@
 #include "net/http.h"
 #include "server/front/models.h"
 #include "server/generation.h"
+#include "server/request_error.h"
 
 namespace hearth::server {
 
@@ -18,17 +19,6 @@ struct Problem {
   std::string type, message, param, code;
   int retry_after_s = 0;  // 0: no Retry-After
   json::Object more;      // further members of the error object
-};
-
-// A field at fault; thrown where a body is read.
-class RequestError : public Error {
- public:
-  RequestError(std::string param, const std::string& message)
-      : Error(ErrorKind::invalid_argument, message), param_(std::move(param)) {}
-  const std::string& param() const { return param_; }
-
- private:
-  std::string param_;
 };
 
 // Error kinds to status: invalid_argument 400, not_found 404, busy 503, out_of_memory 503, corrupt_file 422, io and

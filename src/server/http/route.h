@@ -23,9 +23,9 @@ struct Call {
   std::string request_id;
   std::vector<net::Header> headers{};  // of every answer: x-request-id, what a page of a configured origin needs
   Dialect dialect = Dialect::openai;   // of errors
-  std::string owner;       // whose it is: Auth::owner
-  std::string parameter;   // what stands for {id} in the path
-  std::string_view route;  // the path in the table
+  std::string owner;                   // whose it is: Auth::owner
+  std::string parameter;               // what stands for {id} in the path
+  std::string_view route;              // the path in the table
 
   // The body as a JSON object. Throws RequestError where it is none.
   json::Object body() const;

@@ -37,9 +37,7 @@ void load(Services& services, Call call) {
       [&services, id, call](const std::shared_ptr<WorkerLink>&, const json::Object&) {
         call.answer(200, state(services, id));
       },
-      [call](const Refusal& refusal) {
-        call.refuse(problem_of(refusal));
-      });
+      [call](const Refusal& refusal) { call.refuse(problem_of(refusal)); });
 }
 
 void unload(Services& services, Call call) {

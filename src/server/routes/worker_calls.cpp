@@ -11,9 +11,7 @@ void ask_worker(Services& services, Call call, const std::string& model, FrameKi
   };
   const std::string id = services.models.resolve(model);
   auto state = std::make_shared<State>(State{std::move(call), std::move(body), std::move(shape)});
-  const auto refuse = [state](const Problem& problem) {
-    state->call.refuse(problem);
-  };
+  const auto refuse = [state](const Problem& problem) { state->call.refuse(problem); };
   services.models.acquire(
       id,
       [state, kind, refuse](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {

@@ -6,7 +6,7 @@
 
 namespace hearth::server {
 
-AnswerText::AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& g)
+AnswerText::AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& g, Calls calls)
     : model_(model),
       tokenizer_(model.text.tokenizer()),
       stops_(g.stops),
@@ -21,7 +21,7 @@ AnswerText::AnswerText(const PromptModel& model, const Prompt& prompt, const Gen
   options.reasoning_open = prompt.reasoning_open;
   options.dialect = model.dialect;
   options.tools = prompt.tools;
-  options.stream_calls = false;
+  options.stream_calls = calls == Calls::streamed;
   options.parallel_calls = g.parallel_tool_calls;
   parser_.emplace(std::move(options), Random(entropy64()));
 }

@@ -19,7 +19,9 @@ namespace hearth::server {
 class AnswerText {
  public:
   // The model must outlive it.
-  AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& generation);
+  // Calls are streamed where a grammar keeps them in shape, else each is sent when it is whole.
+  enum class Calls : uint8_t { whole, streamed };
+  AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& generation, Calls calls);
 
   // One token, its events appended. False: a stop string was found, nothing more is wanted.
   bool push(const decode::TokenEvent& token, std::vector<Event>& out);
@@ -45,7 +47,7 @@ class AnswerText {
   text::Detokenizer detokenizer_;
   text::StopMatcher matcher_;
   std::optional<int64_t> top_logprobs_;
-  json::Array logprobs_;  // of tokens whose text is not sent yet
+  json::Array logprobs_;                      // of tokens whose text is not sent yet
   std::optional<text::AnswerParser> parser_;  // none: all is text
   bool looks_for_calls_;
   bool first_, in_reasoning_ = false;

@@ -133,10 +133,9 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
       fail(ErrorKind::invalid_argument, "{} has no chat template: it is a base model, use /v1/completions", model.name);
     const bool offers = !g.tools.is_null() && !(g.tool_choice.string() && *g.tool_choice.string() == "none");
     if (offers) prompt.tools = tool_specs(g.tools);
-    const json::Value messages =
-        text::messages_for_template(arranged(g.messages), {.dialect = model.dialect,
-                                                           .tools = prompt.tools,
-                                                           .parallel_calls = g.parallel_tool_calls});
+    const json::Value messages = text::messages_for_template(
+        arranged(g.messages),
+        {.dialect = model.dialect, .tools = prompt.tools, .parallel_calls = g.parallel_tool_calls});
     // Where the template knows no tools they are described in the system text.
     const bool by_template = offers && model.dialect != text::ToolDialect::generic;
     const json::Value tools = by_template ? text::tools_for_template(prompt.tools) : json::Value();

@@ -34,8 +34,8 @@ std::vector<text::ToolSpec> tool_specs(const json::Value& tools);
 
 struct Prompt {
   std::vector<int32_t> ids;
-  std::string rendered;   // what the template made; a raw prompt as it is
-  bool has_text = false;  // a piece of the prompt stands for text: a first piece's leading space counts
+  std::string rendered;               // what the template made; a raw prompt as it is
+  bool has_text = false;              // a piece of the prompt stands for text: a first piece's leading space counts
   bool reasoning_open = false;        // the template has opened the reasoning
   std::vector<text::ToolSpec> tools;  // that the answer may call
 };

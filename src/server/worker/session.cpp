@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "decode/complete.h"
+#include "server/request_error.h"
 
 namespace hearth::server {
 
@@ -82,6 +83,7 @@ void Session::send_error(uint64_t id, const Error& error, std::string code, Usag
   Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
   event.text = error.what();
   event.reason = name_of(error.kind());
+  if (const auto* field = dynamic_cast<const RequestError*>(&error)) event.param = field->param();
   event.code = std::move(code);
   event.usage = usage;
   std::string frames;
@@ -250,11 +252,15 @@ void Session::prepare(const LivePtr& live) {
                    "context_length_exceeded", {.prompt = live->prompt_tokens, .max_tokens = prompt_model_.context});
         return ended(live);
       }
+      if (!grammars_ && (!g.format.is_null() || !prompt.tools.empty()))
+        grammars_ = std::make_unique<AnswerGrammars>(prompt_model_);
       for (int64_t answer = 0; answer < g.n; ++answer) {
+        AnswerGrammars::Made held = grammars_ ? grammars_->make(g, prompt) : AnswerGrammars::Made();
         requests.push_back(make_request(g, prompt_model_, prompt, answer));
+        requests.back().constraint = std::move(held.constraint);
         live->max_tokens.push_back(requests.back().max_tokens);
-        live->texts.push_back(
-            std::make_unique<AnswerText>(prompt_model_, prompt, g));
+        live->texts.push_back(std::make_unique<AnswerText>(
+            prompt_model_, prompt, g, held.shapes_calls ? AnswerText::Calls::streamed : AnswerText::Calls::whole));
         live->stopped.push_back(false);
       }
     } else {

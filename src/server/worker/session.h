@@ -15,6 +15,7 @@
 #include "base/queue.h"
 #include "decode/scheduler.h"
 #include "server/generation.h"
+#include "server/worker/answer_grammar.h"
 #include "server/worker/answer_text.h"
 #include "server/worker/prompt.h"
 #include "server/worker/worker.h"
@@ -80,6 +81,7 @@ class Session {
 
   WorkerModel model_;
   PromptModel prompt_model_;
+  std::unique_ptr<AnswerGrammars> grammars_;  // prompt thread; made for the first request that needs one
   std::function<void(std::string_view)> send_;
   std::mutex sending_;
   bool broken_ = false;  // under sending_

@@ -1,0 +1,179 @@
+#include "server/worker/answer_grammar.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "server/request_error.h"
+#include "text/grammar/expr.h"
+#include "text/grammar/grammar.h"
+
+namespace hearth::server {
+namespace {
+
+using text::Expr;
+using text::GrammarBuilder;
+
+constexpr size_t kKeptMax = 32;
+
+// The grammar's constraint on the engine thread.
+class AnswerConstraint final : public decode::Constraint {
+ public:
+  explicit AnswerConstraint(text::Constraint constraint) : constraint_(std::move(constraint)) {}
+  void apply(std::span<float> logits) override { constraint_.apply(logits); }
+  void accept(int32_t id) override { constraint_.accept(id); }
+  bool finished() const override { return constraint_.done(); }
+
+ private:
+  text::Constraint constraint_;
+};
+
+std::string_view kind_of(const json::Value& format) {
+  const json::Value* kind = format.get("kind");
+  return kind && kind->string() ? std::string_view(*kind->string()) : "";
+}
+
+// The field of a request that a grammar comes from.
+std::string field_of(const Generation& g, const Prompt& prompt) {
+  const std::string_view kind = kind_of(g.format);
+  if (kind == "regex") return "guided_regex";
+  if (kind == "grammar") return "guided_grammar";
+  if (kind == "choice") return "guided_choice";
+  return prompt.tools.empty() ? "response_format" : "tools";
+}
+
+enum class Choice : uint8_t { none, automatic, required, named };
+Choice choice_of(const Generation& g, const Prompt& prompt) {
+  if (prompt.tools.empty()) return Choice::none;
+  if (g.tool_choice.object()) return Choice::named;
+  const std::string* word = g.tool_choice.string();
+  return word && *word == "required" ? Choice::required : Choice::automatic;
+}
+
+std::string escaped(const std::string& name) {
+  const std::string quoted = json::dump(json::Value(name));
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+json::Value parameters_of(const text::ToolSpec& tool) {
+  if (tool.parameters.object()) return tool.parameters;
+  json::Object any;
+  any["type"] = "object";
+  return any;
+}
+
+// CALL (between CALL)* closer, behind the opener: each name with the arguments that its schema allows.
+Expr calls(GrammarBuilder& b, const text::ToolShape& shape, std::span<const text::ToolSpec> tools, bool parallel) {
+  std::vector<Expr> one;
+  for (const text::ToolSpec& tool : tools)
+    one.push_back(b.sequence({b.literal(fmt::format("{}{}{}", shape.before_name, escaped(tool.name), shape.after_name)),
+                              b.json_schema(parameters_of(tool), {}), b.literal(shape.after_arguments)}));
+  const Expr call = b.choice(std::move(one));
+  std::vector<Expr> parts = {b.literal(shape.list_open), call};
+  if (parallel) parts.push_back(b.repeat(b.sequence({b.literal(shape.between), call}), 0));
+  parts.push_back(b.literal(shape.closer));
+  return b.sequence(std::move(parts));
+}
+
+Expr format_expr(GrammarBuilder& b, const json::Value& format) {
+  if (kind_of(format) == "json_object") return b.json_object({});
+  return b.json_schema(*format.get("value"), {});
+}
+
+text::GrammarPtr format_grammar(const json::Value& format) {
+  const std::string_view kind = kind_of(format);
+  const json::Value* value = format.get("value");
+  if (kind == "json_object") return text::compile_json_object();
+  HEARTH_CHECK(value, "a format of kind {} without a value", kind);
+  if (kind == "json_schema") return text::compile_json_schema(*value, {});
+  if (kind == "regex") return text::compile_regex(value->as_string("guided_regex"));
+  if (kind == "grammar") return text::compile_ebnf(value->as_string("guided_grammar"));
+  HEARTH_CHECK(kind == "choice", "a format of kind {}", kind);
+  std::vector<std::string> words;
+  for (const json::Value& word : value->as_array("guided_choice")) words.push_back(word.as_string("guided_choice"));
+  return text::compile_choice(words);
+}
+
+}  // namespace
+
+AnswerGrammars::AnswerGrammars(const PromptModel& model)
+    : model_(model),
+      vocabulary_(std::make_shared<const text::VocabularyIndex>(model.text.tokenizer(), model.end_ids)) {}
+
+text::GrammarPtr AnswerGrammars::kept(const std::string& key, const std::function<text::GrammarPtr()>& compile) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == key; });
+  if (found != kept_.end()) {
+    std::rotate(kept_.begin(), found, found + 1);
+    return kept_.front().second;
+  }
+  text::GrammarPtr grammar = compile();
+  kept_.emplace_front(key, grammar);
+  if (kept_.size() > kKeptMax) kept_.pop_back();
+  return grammar;
+}
+
+// whole_answer: from its first token on; else what follows the opener of calls.
+text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& prompt, bool whole_answer) {
+  std::vector<text::ToolSpec> tools = prompt.tools;
+  if (choice_of(g, prompt) == Choice::named)
+    std::erase_if(tools, [&](const text::ToolSpec& t) { return t.name != *g.tool_choice.get("name")->string(); });
+  std::string key = fmt::format("{} {} {}", whole_answer, g.parallel_tool_calls, json::dump(g.format));
+  if (!tools.empty()) key += json::dump(text::tools_for_template(tools));
+  return kept(key, [&] {
+    try {
+      return fresh(g, prompt, tools, whole_answer);
+    } catch (const Error& error) {
+      throw RequestError(field_of(g, prompt), error.what());
+    }
+  });
+}
+
+text::GrammarPtr AnswerGrammars::fresh(const Generation& g, const Prompt& prompt, std::span<const text::ToolSpec> tools,
+                                       bool whole_answer) const {
+  if (tools.empty()) return format_grammar(g.format);
+  const text::ToolShape shape = text::tool_shape(model_.dialect);
+  GrammarBuilder b;
+  Expr all = calls(b, shape, tools, g.parallel_tool_calls);
+  if (whole_answer) all = b.sequence({b.literal(shape.opener), all});
+  // Tools and a format together: the answer is one or the other.
+  if (!g.format.is_null() && choice_of(g, prompt) == Choice::automatic) all = b.choice({all, format_expr(b, g.format)});
+  return b.compile(all);
+}
+
+AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& prompt) {
+  const Choice choice = choice_of(g, prompt);
+  const text::ToolShape shape = text::tool_shape(model_.dialect);
+  const bool shaped = shape.form == text::ArgumentForm::json_object && g.tool_grammar;
+  const bool insists = choice == Choice::required || choice == Choice::named;
+  if (insists && shape.form != text::ArgumentForm::json_object)
+    throw RequestError("tool_choice", fmt::format("tool_choice: calls of the family {} cannot be insisted on; use auto",
+                                                  text::name_of(model_.dialect)));
+  if (choice != Choice::none && !g.format.is_null() && kind_of(g.format) != "json_object" &&
+      kind_of(g.format) != "json_schema")
+    throw RequestError(field_of(g, prompt),
+                       fmt::format("tools go together with a JSON format only, not with {}", kind_of(g.format)));
+  if (g.format.is_null() && choice == Choice::none) return {};
+
+  text::ConstraintOptions options;
+  text::GrammarPtr grammar;
+  const bool automatic = choice == Choice::automatic && g.format.is_null();
+  if (automatic) {
+    // Free text until the opener; a bare object that opens an answer has no marker to wait for.
+    if (!shaped || shape.opener.empty() || shape.opener_optional) return {};
+    options.begin = text::ConstraintOptions::Begin::at_marker;
+    options.marker = shape.opener;
+    options.then = g.parallel_tool_calls ? text::ConstraintOptions::Then::free : text::ConstraintOptions::Then::end;
+    grammar = compiled(g, prompt, false);
+  } else {
+    grammar = compiled(g, prompt, true);
+    const bool thinks = model_.reasoning && (prompt.reasoning_open || g.thinking.value_or(false));
+    if (thinks) {
+      options.begin = text::ConstraintOptions::Begin::behind;
+      options.marker = model_.reasoning->close;
+      grammar = text::with_leading_space(grammar);
+    }
+  }
+  return {.constraint = std::make_shared<AnswerConstraint>(text::Constraint(grammar, vocabulary_, std::move(options))),
+          .shapes_calls = choice != Choice::none};
+}
+
+}  // namespace hearth::server

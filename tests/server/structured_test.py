@@ -1,0 +1,87 @@
+"""Structured output and calls of tools: every answer is what was asked for, or the request is refused."""
+import json
+import re
+
+import pytest
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}, "people": {"type": "integer"}},
+          "required": ["city", "people"], "additionalProperties": False}
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "The weather of a city",
+                                           "parameters": {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}},
+                                                          "required": ["city"], "additionalProperties": False}}}]
+
+
+def content(answer):
+    assert answer.status == 200, answer.body
+    choice = answer.json()["choices"][0]
+    assert choice["finish_reason"] == "stop", choice
+    return choice["message"]["content"]
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_a_schema_holds(server, temperature):
+    for seed in range(4):
+        answer = server.chat("Name a city and how many people live there.", max_tokens=120, temperature=temperature, seed=seed,
+                             response_format={"type": "json_schema", "json_schema": {"schema": SCHEMA}})
+        value = json.loads(content(answer))
+        assert list(value) == ["city", "people"] and isinstance(value["people"], int) and len(value["city"]) <= 20
+
+
+def test_regex_choice_and_grammar_hold(server):
+    assert re.fullmatch(r"\d{3}-\d{4}", content(server.chat("A phone number?", max_tokens=40, guided_regex=r"\d{3}-\d{4}")))
+    assert content(server.chat("Yes or no?", max_tokens=40, guided_choice=["maybe", "never"])) in ("maybe", "never")
+    assert content(server.chat("Count.", max_tokens=40, guided_grammar='root ::= "one" (" two"){2}')) == "one two two"
+
+
+@pytest.mark.parametrize("fields, param, words", [
+    ({"response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}}, "response_format", "not"),
+    ({"guided_regex": "(a"}, "guided_regex", ""),
+    ({"guided_regex": "(?=a)b"}, "guided_regex", ""),
+    ({"guided_grammar": "root ::= undefined"}, "guided_grammar", "undefined"),
+    ({"guided_choice": [""]}, "guided_choice", ""),
+])
+def test_what_cannot_be_held_to_is_refused(server, fields, param, words):
+    answer = server.chat("Hi", **fields)
+    assert answer.status == 400, answer.body
+    error = answer.json()["error"]
+    assert error["param"] == param and words in error["message"], error
+
+
+def test_required_calls_stream_to_the_same_arguments(server):
+    body = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 80, "parallel_tool_calls": False}
+    answer = server.chat("What is the weather in Paris?", **body)
+    choice = answer.json()["choices"][0]
+    assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] == ""
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"]["name"] == "get_weather" and set(json.loads(call["function"]["arguments"])) == {"city"}
+    assert re.fullmatch(r"call_[A-Za-z]{24}", call["id"])
+
+    fragments, first = "", None
+    for _, data in server.chat("What is the weather in Paris?", stream=True, **body).events()[:-1]:
+        for part in json.loads(data)["choices"][0]["delta"].get("tool_calls", []):
+            if first is None:
+                first = part
+                assert part["index"] == 0 and part["id"] and part["type"] == "function" and part["function"]["name"] == "get_weather"
+            fragments += part["function"].get("arguments", "")
+    assert fragments == call["function"]["arguments"]
+
+
+def test_a_cut_call_is_no_call(server):
+    choice = server.chat("What is the weather in Paris?", tools=TOOLS, tool_choice="required", max_tokens=6).json()["choices"][0]
+    assert choice["finish_reason"] == "length" and "tool_calls" not in choice["message"]
+
+
+def test_history_must_pair_up(server):
+    def ask(*messages):
+        return server.post("/v1/chat/completions", {"max_tokens": 2, "tools": TOOLS, "messages": list(messages)})
+
+    user = {"role": "user", "content": "weather?"}
+    call = {"role": "assistant", "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'}}]}
+    result = {"role": "tool", "tool_call_id": "c1", "content": "sunny"}
+    assert ask(user, call, result).status == 200
+    for bad, words in (((user, call), "messages[1]"), ((user, result), "messages[1]"), ((user, call, {**result, "tool_call_id": "c2"}), "messages[")):
+        answer = ask(*bad)
+        assert answer.status == 400 and words in answer.json()["error"]["message"], answer.body
+    broken = json.loads(json.dumps(call).replace("Rome\\\"}", "Rome"))
+    assert ask(user, broken, result).status == 400
