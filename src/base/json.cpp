@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/utf8.h"
 
 namespace hearth::json {
 
@@ -197,7 +197,7 @@ void dump_string(std::string& out, std::string_view s) {
   for (size_t i = 0; i < s.size(); ++i) {
     if (static_cast<unsigned char>(s[i]) >= 0x80) {
       const size_t n = utf8_prefix(s.substr(i));
-      out += n > 0 ? s.substr(i, n) : "\xef\xbf\xbd";
+      out += n > 0 ? s.substr(i, n) : kReplacement;
       i += n > 0 ? n - 1 : 0;
       continue;
     }

@@ -8,61 +8,14 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/printable.h"
+#include "base/utf8.h"
 
 namespace hearth::log {
 namespace {
 
 constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
 constexpr std::array<std::string_view, 5> kColours = {"\x1b[2m", "", "\x1b[33m", "\x1b[31m", ""};
-constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
-
-// Bytes of the well-formed UTF-8 sequence at the start of the text (Unicode 15, table 3-7); 0 when there is none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto within = [&](size_t i, unsigned low, unsigned high) { return byte(i) >= low && byte(i) <= high; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return within(1, 0x80, 0xbf) ? 2 : 0;
-  if (first >= 0xe0 && first <= 0xef) {
-    const unsigned low = first == 0xe0 ? 0xa0 : 0x80, high = first == 0xed ? 0x9f : 0xbf;
-    return within(1, low, high) && within(2, 0x80, 0xbf) ? 3 : 0;
-  }
-  if (first >= 0xf0 && first <= 0xf4) {
-    const unsigned low = first == 0xf0 ? 0x90 : 0x80, high = first == 0xf4 ? 0x8f : 0xbf;
-    return within(1, low, high) && within(2, 0x80, 0xbf) && within(3, 0x80, 0xbf) ? 4 : 0;
-  }
-  return 0;
-}
-
-std::string valid_utf8(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const size_t length = sequence_length(text);
-    out += length == 0 ? kReplacement : text.substr(0, length);
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out;
-}
-
-// Nothing in a line moves the cursor or starts a new line: C0, DEL and C1 (c2 80 .. c2 9f) are shown by number.
-std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0u;
-    if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      out += fmt::format("\\x{:02x}", next);
-      ++i;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
 
 void write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -102,11 +55,9 @@ std::string Logger::clean_text(std::string_view text) const {
     bytes_max = options_.message_bytes_max;
   }
   // Redacted before it is cut: half a secret is one too much.
-  std::string clean = valid_utf8(redactor_.redact(text));
+  std::string clean = repaired(redactor_.redact(text));
   if (clean.size() > bytes_max) {
-    size_t keep = bytes_max;
-    while (keep > 0 && (static_cast<unsigned char>(clean[keep]) & 0xc0) == 0x80) --keep;
-    const size_t left_out = clean.size() - keep;
+    const size_t keep = utf8_cut(clean, bytes_max).size(), left_out = clean.size() - keep;
     clean.resize(keep);
     clean += fmt::format("... ({} bytes more)", left_out);
   }
@@ -178,12 +129,13 @@ std::string format_ndjson(const Line& line) {
 
 std::string format_pretty(const Line& line, bool colour) {
   const std::string_view paint = colour ? kColours[static_cast<size_t>(line.level)] : std::string_view();
+  const auto shown = [](std::string_view text) { return printable(text, std::string_view::npos); };
   std::string out = fmt::format("{}{} {:5} {}: {}", paint, iso8601(line.time).substr(11, 12), name_of(line.level),
-                                printable(line.room), printable(line.message));
+                                shown(line.room), shown(line.message));
   for (const json::Member& field : line.fields) {
     const std::string* text = field.second.string();
     const bool bare = text && !text->empty() && text->find_first_of(" \"=") == std::string::npos;
-    out += fmt::format(" {}={}", printable(field.first), printable(bare ? *text : json::dump(field.second)));
+    out += fmt::format(" {}={}", shown(field.first), shown(bare ? *text : json::dump(field.second)));
   }
   if (!paint.empty()) out += "\x1b[0m";
   return out;

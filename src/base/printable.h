@@ -1,4 +1,4 @@
-// Text that came from outside, fit for a terminal and for JSON.
+// Text that came from outside, fit for a terminal and for an error sentence.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -6,10 +6,9 @@
 
 namespace hearth {
 
-// Bytes of the well-formed UTF-8 character that the text begins with; 0: it begins with none.
-size_t utf8_prefix(std::string_view text);
+inline constexpr size_t kNameBytesMax = 100, kSentenceBytesMax = 2000;
 
 // One line of at most bytes_max bytes and "...": control characters (C0, DEL, C1) and bytes that are no UTF-8 as \xNN.
-std::string printable_line(std::string_view text, size_t bytes_max = 2000);
+std::string printable(std::string_view text, size_t bytes_max = kNameBytesMax);
 
 }  // namespace hearth

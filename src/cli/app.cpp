@@ -87,10 +87,10 @@ std::string next_step(const Error& error, const Command* command) {
 int report(const Error& error, const Command* command) {
   std::fflush(stdout);
   if (error.kind() == ErrorKind::cancelled) {
-    std::fprintf(stderr, "hearth: %s\n", printable_line(error.what()).c_str());
+    std::fprintf(stderr, "hearth: %s\n", printable(error.what(), kSentenceBytesMax).c_str());
     return exit_code(error.kind());
   }
-  std::string text = fmt::format("hearth: {}\n", printable_line(error.what()));
+  std::string text = fmt::format("hearth: {}\n", printable(error.what(), kSentenceBytesMax));
   const std::string step = next_step(error, command);
   if (!step.empty()) text += fmt::format("  {}\n", step);
   std::fwrite(text.data(), 1, text.size(), stderr);

@@ -63,7 +63,7 @@ void Context::flush_out() const {
 
 void Context::write_err(const std::string& line) const {
   try_flush();  // keeps the order where both go to one terminal; failures show at the end
-  const std::string text = "hearth: " + printable_line(line) + "\n";
+  const std::string text = "hearth: " + printable(line, kSentenceBytesMax) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

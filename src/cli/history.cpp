@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
-#include "cli/text_width.h"
+#include "base/utf8.h"
 
 namespace hearth::cli {
 namespace {
@@ -51,7 +51,7 @@ History::History(std::filesystem::path file) : file_(std::move(file)) {
   std::string_view rest = text;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    if (end > 0) entries_.push_back(to_valid_utf8(unescaped(rest.substr(0, end))));
+    if (end > 0) entries_.push_back(repaired(unescaped(rest.substr(0, end))));
     rest.remove_prefix(std::min(end + 1, rest.size()));
     ++lines_in_file_;
   }

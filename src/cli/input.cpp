@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/utf8.h"
 
 namespace hearth::cli {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
 #include "cli/text_width.h"
 
 namespace hearth::cli {
@@ -33,7 +34,7 @@ std::string cleaned(std::string_view pasted) {
       out += c;
     }
   }
-  return to_valid_utf8(out);
+  return repaired(out);
 }
 
 }  // namespace
@@ -103,11 +104,10 @@ LineEditor::Event LineEditor::feed(char c) {
 
 LineEditor::Event LineEditor::on_ground(unsigned char byte) {
   if (!pending_.empty()) {  // inside a UTF-8 sequence
-    if ((byte & 0xC0) == 0x80) {
+    if (continues_utf8(static_cast<char>(byte))) {
       pending_ += static_cast<char>(byte);
-      if (pending_.size() < static_cast<size_t>(utf8_length(static_cast<unsigned char>(pending_[0]))))
-        return Event::none;
-      const std::string whole = to_valid_utf8(std::exchange(pending_, {}));
+      if (pending_.size() < utf8_lead(pending_[0]).size) return Event::none;
+      const std::string whole = repaired(std::exchange(pending_, {}));
       bool handled = false;
       if (searching_) {
         query_ += whole;
@@ -121,7 +121,7 @@ LineEditor::Event LineEditor::on_ground(unsigned char byte) {
     insert("\xEF\xBF\xBD");
   }
   if (byte >= 0x80) {
-    if (utf8_length(byte) > 1) pending_ = static_cast<char>(byte);
+    if (utf8_lead(static_cast<char>(byte)).size > 1) pending_ = static_cast<char>(byte);
     else insert("\xEF\xBF\xBD");
     return Event::none;
   }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/text_width.h"
 
 namespace hearth::cli {
@@ -46,7 +47,7 @@ bool PlainLines::read_line(std::string& line) {
     buffer_.append(bytes, static_cast<size_t>(n));
   }
   if (line.ends_with('\r')) line.pop_back();
-  line = to_valid_utf8(line);
+  line = repaired(line);
   return true;
 }
 

@@ -1,7 +1,6 @@
 // Text as a terminal shows it: grapheme clusters (UAX 29) and their widths in columns. Pure.
 #pragma once
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,11 +15,5 @@ struct Cluster {
 std::vector<Cluster> clusters(std::string_view text);
 
 int width_of(std::string_view text);  // sum over its clusters
-
-// `text` with every maximal invalid byte sequence replaced by one U+FFFD (Unicode 15, section 3.9).
-std::string to_valid_utf8(std::string_view text);
-
-// Bytes of the UTF-8 sequence that begins with `lead`: 1 to 4, or 0 for a byte that begins none.
-int utf8_length(unsigned char lead);
 
 }  // namespace hearth::cli

@@ -11,9 +11,6 @@
 
 namespace hearth::formats {
 
-// Text from a file, fit for an error sentence: at most 100 bytes, all but printable ASCII escaped.
-std::string printable(std::string_view text);
-
 class ByteReader {
  public:
   // `what` names the file in errors and must outlive the reader.

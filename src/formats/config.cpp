@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "formats/byte_reader.h"
+#include "base/printable.h"
 #include "tensor/packed.h"
 
 namespace hearth::formats {

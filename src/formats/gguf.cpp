@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "formats/byte_reader.h"
+#include "base/printable.h"
 #include "formats/gguf_parse.h"
 #include "formats/order.h"
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "formats/byte_reader.h"
 
 namespace hearth::formats {

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
-#include "formats/byte_reader.h"
+#include "base/printable.h"
 #include "formats/order.h"
 
 namespace hearth::formats {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "formats/byte_reader.h"
 #include "formats/order.h"
 #include "formats/safetensors.h"

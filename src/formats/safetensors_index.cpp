@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
-#include "formats/byte_reader.h"
+#include "base/printable.h"
 #include "formats/order.h"
 #include "formats/safetensors.h"
 

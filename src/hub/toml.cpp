@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace hearth::hub {
 namespace {
@@ -118,16 +119,7 @@ class LineParser {
     if (error != std::errc() || digits.size() != 4 || end != digits.data() + 4 || (code >= 0xD800 && code < 0xE000))
       bad("\\u needs four hexadecimal digits of a character that is no surrogate");
     at_ += 4;
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-    } else if (code < 0x800) {
-      out += static_cast<char>(0xC0 | (code >> 6));
-      out += static_cast<char>(0x80 | (code & 63));
-    } else {
-      out += static_cast<char>(0xE0 | (code >> 12));
-      out += static_cast<char>(0x80 | ((code >> 6) & 63));
-      out += static_cast<char>(0x80 | (code & 63));
-    }
+    append_utf8(out, code);
   }
 
   json::Value scalar() {

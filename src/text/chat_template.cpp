@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/template/ast.h"
 #include "text/template/interpreter.h"
 #include "text/template/unicode.h"

@@ -1,10 +1,10 @@
 #include "text/detokenizer.h"
 
-#include "text/template/unicode.h"
+#include <algorithm>
+
+#include "base/utf8.h"
 
 namespace hearth::text {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 std::string Detokenizer::push(std::string_view bytes) {
   std::string joined;
@@ -17,17 +17,14 @@ std::string Detokenizer::push(std::string_view bytes) {
   std::string out;
   out.reserve(bytes.size());
   while (!bytes.empty()) {
-    const Utf8Prefix p = utf8_prefix(bytes);
-    if (p.complete()) {
-      out += bytes.substr(0, static_cast<size_t>(p.needed));
-      bytes.remove_prefix(static_cast<size_t>(p.needed));
-    } else if (p.needed > 0 && static_cast<size_t>(p.valid) == bytes.size()) {
+    const Utf8Start start = utf8_start(bytes);
+    if (!start.complete() && start.valid == bytes.size()) {
       held_ = bytes;
       break;
-    } else {
-      out += kReplacement;
-      bytes.remove_prefix(p.valid > 0 ? static_cast<size_t>(p.valid) : 1);
     }
+    const size_t size = std::max<size_t>(start.valid, 1);
+    out += start.complete() ? bytes.substr(0, size) : kReplacement;
+    bytes.remove_prefix(size);
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "text/stop.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/template/unicode.h"
 
 namespace hearth::text {

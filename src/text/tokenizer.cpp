@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/decoder.h"
 #include "text/tokenizer/model.h"
@@ -255,7 +256,7 @@ std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) c
   }
   if (impl_->decoded.drop_last_space && bytes.ends_with(' ')) bytes.pop_back();
   std::string out;
-  unicode::append_repaired(out, bytes);
+  append_repaired(out, bytes);
   return out;
 }
 

@@ -93,8 +93,9 @@ TEST_F(LogTest, secrets_reach_neither_the_line_nor_the_ring) {
 
 TEST_F(LogTest, a_line_stays_one_line_of_valid_text) {
   logger_.write(Level::info, "x", "a\nb\x1b[2J\xff\xc2\x9b c\xc3\xa9\xed\xa0\x80");
-  EXPECT_EQ(written(),
-            "20:19:29.123 info  x: a\\x0ab\\x1b[2J\xef\xbf\xbd\\x9b c\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\n");
+  EXPECT_EQ(
+      written(),
+      "20:19:29.123 info  x: a\\x0ab\\x1b[2J\xef\xbf\xbd\\xc2\\x9b c\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\n");
 }
 
 TEST_F(LogTest, long_messages_are_cut_between_characters_after_redaction) {

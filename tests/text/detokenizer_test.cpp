@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/template/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth::text {
 namespace {

@@ -270,8 +270,8 @@ int run(Context& context) {
                   finding.health == Health::ok     ? context.green(mark)
                   : finding.health == Health::warn ? context.yellow(mark)
                                                    : context.red(mark),
-                  finding.what, printable_line(finding.text));
-    if (!finding.fix.empty()) context.print("{:>19}{}\n", "", printable_line(finding.fix));
+                  finding.what, printable(finding.text, kSentenceBytesMax));
+    if (!finding.fix.empty()) context.print("{:>19}{}\n", "", printable(finding.fix, kSentenceBytesMax));
   }
   if (context.json()) {
     json::Object document;

@@ -142,14 +142,14 @@ int run(Context& context) {
   context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
   context.print("  tokenizer      {}; end ids {}\n", tokenizer_kind, fmt::join(end_ids, ", "));
   context.print("  chat template  {}\n", template_kind);
-  if (!model->license().empty()) context.print("  license        {}\n", printable_line(model->license(), 200));
+  if (!model->license().empty()) context.print("  license        {}\n", printable(model->license(), 200));
   context.print("  KV cache       {} a position{}\n", show_size(kv_position),
                 model->kv().empty() ? "" : ", formats by kv_config.json");
   for (int64_t c = 1024; c <= s.context; c *= 4)
     context.print("    {:>7} positions need {} of memory\n", c, show_size(memory_plan.at(c).total()));
   if (context.args().on("tensors"))
     for (const auto& [name, t] : model->tensors())
-      context.print("  {:<48} {:<20} [{}, {}]\n", printable_line(name), name_of(t.format), t.N, t.K);
+      context.print("  {:<48} {:<20} [{}, {}]\n", printable(name, kSentenceBytesMax), name_of(t.format), t.N, t.K);
   for (const std::string& sentence : warnings) context.warn("{}", sentence);
   return 0;
 }

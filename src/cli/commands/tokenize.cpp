@@ -1,11 +1,12 @@
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/input.h"
 #include "cli/open_model.h"
-#include "model/model_text.h"
 #include "cli/text_width.h"
+#include "model/model_text.h"
 
 namespace hearth::cli {
 namespace {
@@ -62,7 +63,7 @@ int run(Context& context) {
     bool first = true;
     for (const int32_t id : ids) {
       numbers.emplace_back(id);
-      pieces.emplace_back(to_valid_utf8(text.tokenizer().piece_bytes(id, first)));
+      pieces.emplace_back(repaired(text.tokenizer().piece_bytes(id, first)));
       first = false;
     }
     document["ids"] = std::move(numbers);
@@ -72,7 +73,7 @@ int run(Context& context) {
   }
   bool first = true;
   for (const int32_t id : ids) {
-    const json::Value piece(to_valid_utf8(text.tokenizer().piece_bytes(id, first)));
+    const json::Value piece(repaired(text.tokenizer().piece_bytes(id, first)));
     context.print("{:>7}  {}\n", id, json::dump(piece));
     first = false;
   }

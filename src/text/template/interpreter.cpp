@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "text/template/formatting.h"
 #include "text/template/iterators.h"
 #include "text/template/operators.h"

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "base/utf8.h"
 #include "text/template/unicode.h"
 
 namespace hearth::text::jinja {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "text/template/formatting.h"
 #include "text/template/interpreter.h"
 #include "text/template/operators.h"
@@ -192,7 +193,7 @@ void split_space(Interpreter& in, std::string_view s, int64_t times, bool from_r
       size_t begin = s.size();
       while (begin > 0) {
         size_t before = begin - 1;
-        while (before > 0 && (static_cast<unsigned char>(s[before]) & 0xC0) == 0x80) --before;
+        while (before > 0 && continues_utf8(s[before])) --before;
         size_t at = before;
         if (is_space(next_point(s, at))) break;
         begin = before;

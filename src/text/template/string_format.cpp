@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "text/template/formatting.h"
 #include "text/template/operators.h"
 #include "text/template/unicode.h"

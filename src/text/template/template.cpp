@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/template/ast.h"
 #include "text/template/interpreter.h"
 #include "text/template/lexer.h"

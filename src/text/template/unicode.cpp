@@ -5,76 +5,11 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "text/template/case_table.h"
-
-namespace hearth::text {
-
-Utf8Prefix utf8_prefix(std::string_view text) {
-  if (text.empty()) return {};
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead < 0x80) return {1, 1};
-  unsigned low = 0x80, high = 0xBF;
-  Utf8Prefix p;
-  if (lead >= 0xC2 && lead <= 0xDF) p.needed = 2;
-  else if (lead >= 0xE0 && lead <= 0xEF) {
-    p.needed = 3;
-    if (lead == 0xE0) low = 0xA0;
-    if (lead == 0xED) high = 0x9F;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    p.needed = 4;
-    if (lead == 0xF0) low = 0x90;
-    if (lead == 0xF4) high = 0x8F;
-  } else {
-    return {};
-  }
-  p.valid = 1;
-  while (p.valid < p.needed && static_cast<size_t>(p.valid) < text.size()) {
-    const unsigned b = byte(static_cast<size_t>(p.valid));
-    if (b < low || b > high) break;
-    low = 0x80, high = 0xBF;
-    ++p.valid;
-  }
-  return p;
-}
-
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    if (static_cast<unsigned char>(text[i]) < 0x80) {
-      ++i;
-      continue;
-    }
-    const Utf8Prefix p = utf8_prefix(text.substr(i));
-    if (!p.complete()) return false;
-    i += static_cast<size_t>(p.needed);
-  }
-  return true;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xC0 | (c >> 6));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xE0 | (c >> 12));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | (c >> 18));
-    out += static_cast<char>(0x80 | ((c >> 12) & 0x3F));
-    out += static_cast<char>(0x80 | ((c >> 6) & 0x3F));
-    out += static_cast<char>(0x80 | (c & 0x3F));
-  }
-}
-
-}  // namespace hearth::text
 
 namespace hearth::text::jinja {
 namespace {
-
-bool starts_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
@@ -122,7 +57,7 @@ bool is_final_sigma(std::string_view s, size_t begin, size_t end) {
   bool after_cased = false;
   for (size_t i = begin; i > 0 && !after_cased;) {
     do --i;
-    while (i > 0 && !starts_point(s[i]));
+    while (i > 0 && continues_utf8(s[i]));
     size_t at = i;
     const char32_t c = next_point(s, at);
     if (is_case_ignorable(c)) continue;
@@ -147,22 +82,19 @@ void append_lower(std::string& out, std::string_view s, size_t begin, size_t end
 }  // namespace
 
 char32_t next_point(std::string_view s, size_t& i) {
-  const auto byte = [&](size_t at) { return static_cast<char32_t>(static_cast<unsigned char>(s[at])); };
-  const char32_t lead = byte(i);
-  const size_t n = lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if (n == 1 || i + n > s.size()) return ++i, lead;
-  char32_t c = lead & (0xFFu >> (n + 1));
-  for (size_t k = 1; k < n; ++k) c = (c << 6) | (byte(i + k) & 0x3F);
-  i += n;
-  return c;
+  const Utf8Char c = utf8_decode(s.substr(i));
+  i += std::max<size_t>(c.size, 1);
+  return c.value;
 }
 
-size_t count_points(std::string_view s) { return static_cast<size_t>(std::count_if(s.begin(), s.end(), starts_point)); }
+size_t count_points(std::string_view s) {
+  return static_cast<size_t>(std::count_if(s.begin(), s.end(), [](char c) { return !continues_utf8(c); }));
+}
 
 size_t byte_of_point(std::string_view s, size_t point) {
   size_t i = 0;
   for (; i < s.size(); ++i)
-    if (starts_point(s[i]) && point-- == 0) break;
+    if (!continues_utf8(s[i]) && point-- == 0) break;
   return i;
 }
 
@@ -212,7 +144,7 @@ std::string_view strip(std::string_view s, Side side, const Drop& drop) {
   if (side != Side::left)
     while (!s.empty()) {
       size_t i = s.size() - 1;
-      while (i > 0 && !starts_point(s[i])) --i;
+      while (i > 0 && continues_utf8(s[i])) --i;
       size_t at = i;
       if (!drop(next_point(s, at))) break;
       s = s.substr(0, i);

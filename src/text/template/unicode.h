@@ -1,27 +1,9 @@
-// UTF-8 and the Unicode rules of Python's str that templates depend on: white space, case, printability.
+// The Unicode rules of Python's str that templates depend on: characters, white space, case, printability.
 // All functions take well-formed UTF-8 (see `is_utf8`) and are pure.
 #pragma once
 #include <cstddef>
 #include <string>
 #include <string_view>
-
-namespace hearth::text {
-
-// Well-formed UTF-8 by the Unicode standard's table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF.
-bool is_utf8(std::string_view text);
-
-// Length of the well-formed sequence that `text` begins with; 0 when the first bytes can begin none.
-// `needed` gets the length that the first byte announces, `valid` how many bytes agree with the table so far.
-struct Utf8Prefix {
-  int needed = 0;
-  int valid = 0;
-  bool complete() const { return needed > 0 && valid == needed; }
-};
-Utf8Prefix utf8_prefix(std::string_view text);
-
-void append_utf8(std::string& out, char32_t c);
-
-}  // namespace hearth::text
 
 namespace hearth::text::jinja {
 

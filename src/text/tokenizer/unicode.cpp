@@ -9,26 +9,17 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace hearth::text::unicode {
 
 CodePoint decode(std::string_view text, size_t at) {
-  const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(text[i])); };
-  const uint32_t lead = byte(at);
+  const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return {lead, 1};
-  const size_t left = text.size() - at;
-  const auto tail = [&](size_t i) { return (byte(at + i) & 0xC0) == 0x80; };
-  if (lead >= 0xC2 && lead <= 0xDF && left >= 2 && tail(1)) return {(lead & 0x1F) << 6 | (byte(at + 1) & 0x3F), 2};
-  if ((lead & 0xF0) == 0xE0 && left >= 3 && tail(1) && tail(2)) {
-    const uint32_t value = (lead & 0x0F) << 12 | (byte(at + 1) & 0x3F) << 6 | (byte(at + 2) & 0x3F);
-    if (value >= 0x800 && (value < 0xD800 || value > 0xDFFF)) return {value, 3};
-  }
-  if (lead >= 0xF0 && lead <= 0xF4 && left >= 4 && tail(1) && tail(2) && tail(3)) {
-    const uint32_t value =
-        (lead & 0x07) << 18 | (byte(at + 1) & 0x3F) << 12 | (byte(at + 2) & 0x3F) << 6 | (byte(at + 3) & 0x3F);
-    if (value >= 0x10000 && value < kCodePoints) return {value, 4};
-  }
-  return {kCodePoints + lead, 1};
+  text.remove_prefix(at);
+  const Utf8Char c = utf8_decode(text);
+  if (c.size > 0) return {c.value, c.size};
+  return {uint32_t{kCodePoints} + lead, 1};
 }
 
 CodePoint decode_before(std::string_view text, size_t end) {
@@ -41,48 +32,7 @@ CodePoint decode_before(std::string_view text, size_t end) {
 
 void append(std::string& out, uint32_t c) {
   if (c >= kCodePoints) out += static_cast<char>(c - kCodePoints);
-  else if (c < 0x80) out += static_cast<char>(c);
-  else if (c < 0x800) (out += static_cast<char>(0xC0 | c >> 6)) += static_cast<char>(0x80 | (c & 0x3F));
-  else if (c < 0x10000)
-    ((out += static_cast<char>(0xE0 | c >> 12)) += static_cast<char>(0x80 | (c >> 6 & 0x3F))) +=
-        static_cast<char>(0x80 | (c & 0x3F));
-  else
-    (((out += static_cast<char>(0xF0 | c >> 18)) += static_cast<char>(0x80 | (c >> 12 & 0x3F))) +=
-     static_cast<char>(0x80 | (c >> 6 & 0x3F))) += static_cast<char>(0x80 | (c & 0x3F));
-}
-
-bool valid(std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = decode(text, at);
-    if (c.broken()) return false;
-    at += c.size;
-  }
-  return true;
-}
-
-void append_repaired(std::string& out, std::string_view text) {
-  for (size_t at = 0; at < text.size();) {
-    const CodePoint c = decode(text, at);
-    if (!c.broken()) {
-      out.append(text, at, c.size);
-      at += c.size;
-      continue;
-    }
-    // The longest start of some character: the second byte has narrower bounds after E0, ED, F0, F4.
-    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-    const unsigned lead = byte(at), second = byte(at + 1);
-    const bool opens = (lead >= 0xE0 && lead <= 0xF4) &&
-                       second >= (lead == 0xE0   ? 0xA0u
-                                  : lead == 0xF0 ? 0x90u
-                                                 : 0x80u) &&
-                       second <= (lead == 0xED   ? 0x9Fu
-                                  : lead == 0xF4 ? 0x8Fu
-                                                 : 0xBFu);
-    size_t size = 1;
-    if (opens) size = lead >= 0xF0 && (byte(at + 2) & 0xC0) == 0x80 ? 3 : 2;
-    out += "\uFFFD";
-    at += size;
-  }
+  else append_utf8(out, c);
 }
 
 size_t count(std::string_view text) {

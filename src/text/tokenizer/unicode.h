@@ -1,5 +1,6 @@
-// UTF-8 decoding that survives broken bytes, and the character classes that tokenizers split by.
-// Classes come from utf8proc (Unicode 15) and are kept by pages, each made at first use. Any thread.
+// Characters of a text whose broken bytes stay (base/utf8.h reads the others), and the character classes that
+// tokenizers split by. Classes come from utf8proc (Unicode 15) and are kept by pages, each made at first use. Any
+// thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +21,8 @@ struct CodePoint {
 CodePoint decode(std::string_view text, size_t at);
 // The character that ends before `end`, end > 0.
 CodePoint decode_before(std::string_view text, size_t end);
-void append(std::string& out, uint32_t code_point);
-bool valid(std::string_view text);
-// Appends text with each maximal broken sequence as one U+FFFD.
-void append_repaired(std::string& out, std::string_view text);
-size_t count(std::string_view text);  // characters; a broken byte counts as one
+void append(std::string& out, uint32_t code_point);  // a broken byte as it is
+size_t count(std::string_view text);                 // characters; a broken byte counts as one
 
 enum Class : uint16_t {
   kLetter = 1 << 0,       // L
