@@ -110,18 +110,35 @@ bool is_name(std::string_view s) {
   });
 }
 
-void check_text(const json::Value& v, std::string_view what, int depth = 0) {
+// Bytes of all strings in it.
+size_t checked_bytes(const json::Value& v, std::string_view what, int depth = 0) {
   if (depth > 100) fail(ErrorKind::invalid_argument, "{}: values nest more than 100 deep", what);
+  size_t bytes = 0;
   if (const std::string* s = v.string()) {
     if (!is_utf8(*s)) fail(ErrorKind::invalid_argument, "{}: a string is not UTF-8", what);
+    bytes += s->size();
   } else if (const json::Array* a = v.array()) {
-    for (const json::Value& x : *a) check_text(x, what, depth + 1);
+    for (const json::Value& x : *a) bytes += checked_bytes(x, what, depth + 1);
   } else if (const json::Object* o = v.object()) {
     for (const auto& [key, x] : *o) {
       if (!is_utf8(key)) fail(ErrorKind::invalid_argument, "{}: a key is not UTF-8", what);
-      check_text(x, what, depth + 1);
+      bytes += key.size() + checked_bytes(x, what, depth + 1);
     }
   }
+  return bytes;
+}
+
+// A text that is too long is a matter of admission, not of the template; one that is taken leaves the template its own
+// bounds.
+jinja::RenderLimits admitted(size_t bytes, jinja::RenderLimits limits) {
+  const auto own = static_cast<int64_t>(bytes);
+  if (own > limits.input_bytes)
+    fail(ErrorKind::out_of_memory, "the conversation has {} bytes of text, a prompt takes at most {}", own,
+         limits.input_bytes);
+  constexpr int64_t kBytesPerMs = 16 << 10;
+  limits.output_bytes += own;
+  limits.wall_ms += own / kBytesPerMs;
+  return limits;
 }
 
 }  // namespace
@@ -166,15 +183,14 @@ json::Value ChatTemplate::prepared_messages(const json::Value& messages) const {
 }
 
 Rendered ChatTemplate::render_marked(const ChatInput& input, const jinja::RenderLimits& limits) const {
-  check_text(input.messages, "messages");
-  check_text(input.tools, "tools");
-  check_text(input.documents, "documents");
+  size_t bytes = checked_bytes(input.messages, "messages") + checked_bytes(input.tools, "tools") +
+                 checked_bytes(input.documents, "documents");
   if (!input.tools.is_null() && !input.tools.is_array())
     fail(ErrorKind::invalid_argument, "tools: expected an array, found {}", input.tools.type_name());
   const json::Value messages = prepared_messages(input.messages);
   const json::Value bos = input.bos_token, eos = input.eos_token, prompt = input.add_generation_prompt;
-  check_text(bos, "bos_token");
-  check_text(eos, "eos_token");
+  checked_bytes(bos, "bos_token");
+  checked_bytes(eos, "eos_token");
   jinja::RenderInput values;
   values.now = input.now;
   values.trusted = {*bos.string(), *eos.string()};
@@ -190,10 +206,10 @@ Rendered ChatTemplate::render_marked(const ChatInput& input, const jinja::Render
   for (const auto& [name, value] : input.extra) {
     if (is_reserved(name))
       fail(ErrorKind::invalid_argument, "template variable \"{}\" is reserved", name.substr(0, 60));
-    check_text(value, name);
+    bytes += checked_bytes(value, name);
     values.variables.emplace_back(name, &value);
   }
-  return template_.render(values, limits);
+  return template_.render(values, admitted(bytes, limits));
 }
 
 std::string ChatTemplate::render(const ChatInput& input, const jinja::RenderLimits& limits) const {

@@ -32,7 +32,7 @@ class ChatTemplate {
 
   // Throws Error{invalid_argument}: what the template raises (its own words behind name and line), a passed limit,
   // text that is not UTF-8, malformed messages, content parts other than text for a template that takes only text, or
-  // an `extra` name that is reserved.
+  // an `extra` name that is reserved. Error{out_of_memory}: the strings of the input are more than limits.input_bytes.
   std::string render(const ChatInput& input, const jinja::RenderLimits& limits = {}) const;
   // The same, with the byte ranges that the template marks as the assistant's ({% generation %}), and those that it
   // quotes from the conversation. Of the conversation, only roles that are names (letters, digits, _ and -) count as

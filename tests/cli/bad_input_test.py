@@ -187,7 +187,7 @@ def test_folders_with_parts_missing(run, folder):
     ("{{ raise_exception('no such role') }}", "no such role"),
     ("{% for i in range(1000000000) %}x{% endfor %}", "range of 1000000000"),
     ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "2000000 steps"),
-    ("{{ 'a' * 10**12 }}", "beyond 8388608 bytes"),
+    ("{{ 'a' * 10**12 }}", "1 bytes is beyond 83886"),
     ("{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}", "100 deep"),
     ("{{ ''.__class__ }}", "__class__"),
     ("{% include '/etc/passwd' %}", "include"),
@@ -295,6 +295,16 @@ def test_an_empty_prompt_is_refused_before_a_model_is_looked_for(run, model_file
     refused(run("generate", model_file("smollm2"), "-"), 2, "the prompt is empty")  # of standard input
     refused(run("generate", "absent.gguf"), 2, "generate takes one prompt")
     refused(run("generate", "absent.gguf", "--prompt=", "--raw"), 3, "absent.gguf")  # a text from nothing
+
+
+def test_a_text_that_is_too_long_is_refused_by_its_size(run, tmp_path, model_file):
+    model = model_file("smollm2")
+    text = b"word " * 2_000_000
+    refused(run("generate", model, "-", "--quiet", input=text), 4, "10000", "bytes of text", "at most 8388608")
+    (tmp_path / "long.json").write_text(json.dumps([{"role": "user", "content": text.decode()}]))
+    refused(run("tokenize", model, "--chat", "long.json"), 4, "10000", "bytes of text", "at most 8388608")
+    refused(run("generate", model, "-", "--raw", "--quiet", input=text), 4, "tokens, the context holds")
+    refused(run("generate", model, "-", "--quiet", input=text[:8_000_000]), 4, "tokens, the context holds")
 
 
 def test_ids_from_files(run, tmp_path, model_file):

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "support/outcome.h"
 #include "text/chat_template.h"
 
 namespace hearth::text {
@@ -78,6 +79,32 @@ TEST(ChatTemplate, absent_tools_are_none_and_extras_arrive) {
   in.bos_token = "<s>";
   in.eos_token = "</s>";
   EXPECT_EQ(t.render(in), "TrueTrueFalse<s></s>False");
+}
+
+TEST(ChatTemplate, a_text_that_is_too_long_is_not_the_templates_fault) {
+  const ChatTemplate t("<{{ messages[0].content | trim }}>");
+  const auto said = [](size_t bytes) {
+    json::Object message;
+    message["role"] = "user";
+    message["content"] = std::string(bytes, 'x');
+    ChatInput in;
+    in.messages = json::Array{json::Value(std::move(message))};
+    return in;
+  };
+  const size_t around = std::string_view("rolecontentuser").size(), most = (8 << 20) - around;
+  EXPECT_EQ(t.render(said(most)).size(), most + 2);
+  EXPECT_EQ(test::outcome([&] { t.render(said(most + 1)); }),
+            "out_of_memory: the conversation has 8388609 bytes of text, a prompt takes at most 8388608");
+  ChatInput tools = said(most);
+  tools.tools = json::Array{json::Value("x")};
+  EXPECT_EQ(test::outcome([&] { t.render(tools); }),
+            "out_of_memory: the conversation has 8388609 bytes of text, a prompt takes at most 8388608");
+  // What a template makes of a text is its own.
+  const ChatTemplate twice("{{ messages[0].content * 3 }}", "twice");
+  const jinja::RenderLimits limits{.output_bytes = 100, .input_bytes = 1000};
+  EXPECT_EQ(twice.render(said(50), limits).size(), 150u);
+  EXPECT_EQ(test::outcome([&] { twice.render(said(100), limits); }),
+            "invalid_argument: twice, line 1: a string of 3 times 100 bytes is beyond 215 bytes");
 }
 
 TEST(ChatTemplate, prints_the_time_that_it_is_given) {

@@ -21,6 +21,8 @@ struct Ast;
 struct RenderLimits {
   int64_t steps = 2'000'000;
   int64_t output_bytes = 8 << 20;  // of the result, and of every string on the way
+  // ChatTemplate: of the strings that it is given, which come on top of output_bytes.
+  int64_t input_bytes = 8 << 20;
   int64_t range_max = 100'000;
   int recursion = 100;  // calls of macros and loops inside each other
   int64_t wall_ms = 250;
