@@ -168,7 +168,7 @@ Args resolve(const Command& command, const RawArgs& raw, const hub::Env& env, co
     for (const auto& [file, origin] :
          {std::pair(&settings.project, Origin::project_file), std::pair(&settings.user, Origin::user_file)})
       if (auto found = find_setting(*file, command, flag))
-        return Value{std::move(found->texts), origin, fmt::format("{}:{}", file->name, found->line)};
+        return Value{std::move(found->texts), origin, fmt::format("{}:{}", file->name, found->line), found->key};
     if (!flag.fallback.empty()) return Value{{std::string(flag.fallback)}, Origin::fallback, "default"};
     return std::nullopt;
   };
@@ -177,9 +177,10 @@ Args resolve(const Command& command, const RawArgs& raw, const hub::Env& env, co
     if (flag.name == "help") return;
     std::optional<Value> value = resolve_flag(flag);
     if (!value) return;
+    const std::string where = value->key.empty() ? value->where : fmt::format("{}: {}", value->where, value->key);
     for (std::string& text : value->texts) {
-      check_value(flag, text, value->where);
-      if (flag.kind == ValueKind::none) text = switch_value(value->where, text);
+      check_value(flag, text, where);
+      if (flag.kind == ValueKind::none) text = switch_value(where, text);
     }
     args.values_.emplace(flag.name, std::move(*value));
   };

@@ -21,7 +21,8 @@ std::string_view name_of(Origin origin);
 struct Value {
   std::vector<std::string> texts;  // one unless the flag repeats
   Origin origin = Origin::fallback;
-  std::string where;  // "--seed", "HEARTH_SEED", "hearth.toml:3", "default"
+  std::string where;     // "--seed", "HEARTH_SEED", "hearth.toml:3", "default"
+  std::string key = {};  // of a file's setting, as the file spells it
 };
 
 // Every value has been checked against its flag's kind and range when Args is made, so the getters cannot fail on

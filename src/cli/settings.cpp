@@ -21,6 +21,39 @@ SettingsFile load(const fs::path& path, const std::string& name) {
   return {name, hub::parse_toml(io::real_fs().read_file(path, size_t{1} << 20), name)};
 }
 
+std::string_view expected(ValueKind kind) {
+  switch (kind) {
+    case ValueKind::none: return "true or false";
+    case ValueKind::text:
+    case ValueKind::file:
+    case ValueKind::choice: return "a string";
+    case ValueKind::integer: return "an integer";
+    case ValueKind::number: return "a number";
+    case ValueKind::size: return "a size (a number of bytes, or a string such as \"4GB\")";
+    case ValueKind::duration: return "a duration (a number of seconds, or a string such as \"10m\")";
+  }
+  return "a value";
+}
+
+bool fits(ValueKind kind, const json::Value& value) {
+  switch (kind) {
+    case ValueKind::none: return value.is_bool();
+    case ValueKind::text:
+    case ValueKind::file:
+    case ValueKind::choice: return value.is_string();
+    case ValueKind::integer: return value.is_int();
+    case ValueKind::number: return value.is_number();
+    case ValueKind::size:
+    case ValueKind::duration: return value.is_number() || value.is_string();
+  }
+  return false;
+}
+
+// What a value is, for an error; a number is told itself: 1.5 where an integer is expected.
+std::string shown(const json::Value& value) {
+  return value.is_number() ? json::dump(value) : std::string(value.type_name());
+}
+
 // A value of the file as one would type it behind the flag.
 std::string typed(const json::Value& value) {
   if (const std::string* text = value.string()) return *text;
@@ -46,22 +79,16 @@ std::optional<FoundSetting> find_setting(const SettingsFile& file, const Command
     if (entry.table == command.name || (entry.table.empty() && !best)) best = &entry;
   }
   if (!best) return std::nullopt;
-  const auto bad = [&](std::string_view reason) {
-    fail(ErrorKind::invalid_argument, "{}:{}: {} {}", file.name, best->line, best->key, reason);
+  FoundSetting found{{}, best->key, best->line};
+  const auto add = [&](const json::Value& value) {
+    if (!fits(flag.kind, value))
+      fail(ErrorKind::invalid_argument, "{}:{}: {}: expected {}{}, found {}", file.name, best->line, best->key,
+           expected(flag.kind), flag.repeat ? " or an array of those" : "", shown(value));
+    found.texts.push_back(typed(value));
   };
-  FoundSetting found{{}, best->line};
-  if (const json::Array* items = best->value.array()) {
-    if (!flag.repeat) bad("holds one value, not a list");
-    for (const json::Value& item : *items) found.texts.push_back(typed(item));
-    return found;
-  }
-  const bool is_text = flag.kind == ValueKind::text || flag.kind == ValueKind::file || flag.kind == ValueKind::choice;
-  if (flag.kind == ValueKind::none && !best->value.is_bool()) bad("is a switch: true or false");
-  if (flag.kind != ValueKind::none && best->value.is_bool()) bad("is no switch: it needs a value");
-  if (is_text && !best->value.is_string()) bad("needs a string in quotes");
-  if (flag.kind == ValueKind::integer && !best->value.is_int()) bad("needs an integer");
-  if (flag.kind == ValueKind::number && !best->value.is_number()) bad("needs a number");
-  found.texts.push_back(typed(best->value));
+  if (const json::Array* items = best->value.array(); items && flag.repeat)
+    for (const json::Value& item : *items) add(item);
+  else add(best->value);
   return found;
 }
 

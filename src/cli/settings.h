@@ -30,9 +30,12 @@ Settings load_settings(const std::filesystem::path& folder, const hub::Env& env)
 
 struct FoundSetting {
   std::vector<std::string> texts;  // numbers and booleans as one would type them
+  std::string key;                 // as the file spells it
   int line = 0;
 };
-// The file's value for the command's flag; nullopt when it has none. Underscores in keys read as dashes.
+// The file's value for the command's flag; nullopt when it has none. Underscores in keys read as dashes. Throws
+// Error{invalid_argument} "<file>:<line>: <key>: expected <..>, found <..>" for a value of another type than the
+// flag's.
 std::optional<FoundSetting> find_setting(const SettingsFile& file, const Command& command, const Flag& flag);
 
 // One sentence for every key that no command knows: file, line, nearest name.

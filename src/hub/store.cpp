@@ -246,8 +246,8 @@ std::optional<std::string> Store::alias(const std::string& name) const {
   for (const TomlEntry& entry : parse_toml(text, path.string())) {
     if (!entry.table.empty() || entry.key != name) continue;
     if (!entry.value.string() || entry.value.string()->empty())
-      fail(ErrorKind::invalid_argument, "{}:{}: the alias {} needs a model's name in quotes", path.string(), entry.line,
-           name);
+      fail(ErrorKind::invalid_argument, "{}:{}: {}: expected a model's name as a string, found {}", path.string(),
+           entry.line, name, entry.value.string() ? "an empty one" : entry.value.type_name());
     return *entry.value.string();
   }
   return std::nullopt;

@@ -59,8 +59,16 @@ class LineParser {
     return scalar();
   }
 
+  json::Value value_of(const std::string& key) {
+    place_ = key + ": ";
+    json::Value read = value();
+    expect_end();
+    place_.clear();
+    return read;
+  }
+
   [[noreturn]] void bad(const std::string& reason) const {
-    fail(ErrorKind::invalid_argument, "{}:{}: {}", what_, line_, reason);
+    fail(ErrorKind::invalid_argument, "{}:{}: {}{}", what_, line_, place_, reason);
   }
 
  private:
@@ -149,6 +157,7 @@ class LineParser {
   static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
   std::string_view text_, what_;
+  std::string place_;  // the key whose value is being read, for errors
   int line_;
   size_t at_ = 0;
 };
@@ -182,8 +191,7 @@ std::vector<TomlEntry> parse_toml(std::string_view text, std::string_view what) 
     }
     TomlEntry entry{.table = table, .key = line.key(), .value = {}, .line = number};
     line.expect('=', fmt::format("after '{}'", entry.key));
-    entry.value = line.value();
-    line.expect_end();
+    entry.value = line.value_of(entry.key);
     if (!seen.emplace(entry.table, entry.key).second) line.bad(fmt::format("'{}' is given twice", entry.key));
     entries.push_back(std::move(entry));
   }

@@ -18,8 +18,8 @@ struct TomlEntry {
   int line = 0;  // from 1
 };
 
-// Entries in file order. Throws Error{invalid_argument} "<what>:<line>: <reason>"; a key given twice in a table is an
-// error. `what` names the file. Text up to 1 MiB.
+// Entries in file order. Throws Error{invalid_argument} "<what>:<line>: <reason>", "<what>:<line>: <key>: <reason>" for
+// a value that is none; a key given twice in a table is an error. `what` names the file. Text up to 1 MiB.
 std::vector<TomlEntry> parse_toml(std::string_view text, std::string_view what);
 
 }  // namespace hearth::hub

@@ -141,13 +141,31 @@ TEST(Args, files_stand_below_the_environment) {
   EXPECT_EQ(args_of({"m"}, fixed_env({{"HEARTH_MAX_TOKENS", "5"}}), settings).integer("max-tokens"), 5);
 }
 
-TEST(Args, wrong_types_in_files_are_usage_errors) {
-  EXPECT_FAILURE("hearth.toml:1: max-tokens needs an integer", {"m"}, fixed_env({}),
-                 settings_of("max-tokens = \"x\"", ""));
-  EXPECT_FAILURE("hearth.toml:2: raw is a switch", {"m"}, fixed_env({}), settings_of("\nraw = 1", ""));
-  EXPECT_FAILURE("prompt needs a string", {"m"}, fixed_env({}), settings_of("prompt = 1", ""));
-  EXPECT_FAILURE("holds one value", {"m"}, fixed_env({}), settings_of("max-tokens = [1]", ""));
-  EXPECT_FAILURE("from 0 to 1000", {"m"}, fixed_env({}), settings_of("max-tokens = 5000", ""));
+TEST(Args, wrong_types_in_files_are_told_by_file_key_and_both_types) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"max-tokens = \"x\"", "hearth.toml:1: max-tokens: expected an integer, found a string"},
+      {"[test]\nmax_tokens = 1.5", "hearth.toml:2: max_tokens: expected an integer, found 1.5"},
+      {"max-tokens = [1]", "hearth.toml:1: max-tokens: expected an integer, found an array"},
+      {"max-tokens = true", "hearth.toml:1: max-tokens: expected an integer, found a boolean"},
+      {"max-tokens = 5000", "hearth.toml:1: max-tokens is '5000': it must be an integer from 0 to 1000"},
+      {"temperature = \"0.5\"", "hearth.toml:1: temperature: expected a number, found a string"},
+      {"temperature = -1", "hearth.toml:1: temperature is '-1': it must be a number of at least 0"},
+      {"\nraw = 1", "hearth.toml:2: raw: expected true or false, found 1"},
+      {"prompt = 1", "hearth.toml:1: prompt: expected a string, found 1"},
+      {"stop = [\"a\", 2]", "hearth.toml:1: stop: expected a string or an array of those, found 2"},
+      {"stop = false", "hearth.toml:1: stop: expected a string or an array of those, found a boolean"},
+      {"kind = 1", "hearth.toml:1: kind: expected a string, found 1"},
+      {"kind = \"gren\"", "hearth.toml:1: kind is 'gren': it must be one of red, green; did you mean green?"},
+      {"budget = false",
+       "hearth.toml:1: budget: expected a size (a number of bytes, or a string such as \"4GB\"), "
+       "found a boolean"},
+      {"budget = \"much\"", "hearth.toml:1: budget is 'much': it must be a size such as 512MB, 4GB or 2GiB"},
+  };
+  for (const auto& [text, sentence] : cases)
+    EXPECT_EQ(failure({"m"}, fixed_env({}), settings_of(text, "")), sentence) << text;
+  EXPECT_EQ(failure({"m"}, fixed_env({}), settings_of("", "raw = 1")),
+            "config.toml:1: raw: expected true or false, found 1");
+  EXPECT_EQ(args_of({"m"}, fixed_env({}), settings_of("budget = 1000", "")).bytes("budget"), 1000);
 }
 
 TEST(Settings, unknown_keys_are_told_with_the_nearest_name) {

@@ -173,7 +173,7 @@ def test_settings_order_and_origin(run, tmp_path):
     assert color() == ("3GB", "HEARTH_MAX_SIZE")
     expect(run("ls", env={"HEARTH_MAX_SIZE": "x"}), 2, "HEARTH_MAX_SIZE is 'x'")
     (tmp_path / "cwd" / "hearth.toml").write_text("max-size = true\n")
-    expect(run("ls"), 2, "hearth.toml:1: max-size is no switch")
+    expect(run("ls"), 2, "hearth.toml:1: max-size: expected a size (a number of bytes, or a string such as \"4GB\"), found a boolean")
     (tmp_path / "cwd" / "hearth.toml").write_text("max-sise = 3\n")
     done = run("ls")
     assert done.returncode == 0 and "hearth.toml:1: unknown setting 'max-sise'; did you mean max-size?" in done.stderr

@@ -114,7 +114,8 @@ TEST_F(StoreTest, follows_aliases_once) {
   EXPECT_EQ(store().find("styled").adapter, "style");
   EXPECT_EQ(store().find("small:style").adapter, "style");
   expect_failure("loop", ErrorKind::not_found, "the alias loop");
-  expect_failure("bad", ErrorKind::invalid_argument, "models.toml:6");
+  expect_failure("bad", ErrorKind::invalid_argument,
+                 "models.toml:6: bad: expected a model's name as a string, found a number");
 }
 
 TEST_F(StoreTest, lists_models_only) {

@@ -34,15 +34,24 @@ TEST(Toml, reads_the_subset) {
 
 TEST(Toml, refuses_what_it_does_not_know_with_file_and_line) {
   const std::pair<const char*, const char*> cases[] = {
-      {"a", "expected '=' after 'a'"},     {"a =", "the value is missing"},
-      {"a = b", "'b' is no value"},        {"a = \"b", "no closing"},
-      {"a = \"\\q\"", "unknown escape"},   {"a = \"\\ud800\"", "\\u needs"},
-      {"a = 1 2", "after the value"},      {"a.b = 1", "dotted"},
-      {"a = {}", "inline tables"},         {"a = [[1]]", "arrays of arrays"},
-      {"a = [1", "expected ']'"},          {"a = [", "no ']'"},
-      {"[[a]]", "arrays of tables"},       {"[a", "expected ']'"},
-      {"a = \"\"\"b\"\"\"", "multi-line"}, {"a = 1\na = 2", "given twice"},
-      {"a = 1__0", "is no value"},         {"a = 1e999", "is no value"},
+      {"a", "x.toml:2: expected '=' after 'a'"},
+      {"a =", "the value is missing"},
+      {"a = b", "x.toml:2: a: 'b' is no value"},
+      {"a = \"b", "no closing"},
+      {"a = \"\\q\"", "unknown escape"},
+      {"a = \"\\ud800\"", "\\u needs"},
+      {"a = 1 2", "x.toml:2: a: unexpected '2' after the value"},
+      {"a.b = 1", "dotted"},
+      {"a = {}", "inline tables"},
+      {"a = [[1]]", "arrays of arrays"},
+      {"a = [1", "expected ']'"},
+      {"a = [", "no ']'"},
+      {"[[a]]", "arrays of tables"},
+      {"[a", "expected ']'"},
+      {"a = \"\"\"b\"\"\"", "multi-line"},
+      {"a = 1\na = 2", "given twice"},
+      {"a = 1__0", "is no value"},
+      {"a = 1e999", "is no value"},
       {"= 1", "expected a name"},
   };
   for (const auto& [text, reason] : cases) {
