@@ -16,6 +16,12 @@ std::string read(const std::filesystem::path& path, size_t bytes_max) {
   return io::real_fs().read_file(path, bytes_max);
 }
 
+std::string lower(std::string_view name) {
+  std::string out;
+  for (const char c : name) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return out;
+}
+
 class DirModel final : public Model {
  public:
   explicit DirModel(const std::filesystem::path& path)
@@ -33,12 +39,10 @@ class DirModel final : public Model {
 
   std::string_view format() const override { return "safetensors"; }
 
-  std::vector<std::pair<std::string, PackedTensor>> tensors() const override {
-    std::vector<std::pair<std::string, PackedTensor>> list;
-    for (const formats::SafeTensor& t : files_.tensors()) {
-      if (t.name.ends_with(".scales") || t.name.ends_with(".biases")) continue;
-      list.emplace_back(t.name, packed(t));
-    }
+  std::vector<ListedTensor> tensors() const override {
+    std::vector<ListedTensor> list;
+    for (const formats::SafeTensor& t : files_.tensors())
+      if (!t.name.ends_with(".scales") && !t.name.ends_with(".biases")) list.push_back(listed(t));
     return list;
   }
 
@@ -137,31 +141,28 @@ class DirModel final : public Model {
     if (!files.empty()) templates_ = std::move(files);
   }
 
-  // For listings: extents as stored; affine modules by the quantization table.
-  PackedTensor packed(const formats::SafeTensor& t) const {
+  // Shapes as stored; affine modules by the quantization table.
+  ListedTensor listed(const formats::SafeTensor& t) const {
     const auto dims = t.shape.dims();
-    const int64_t K = dims.empty() ? 1 : dims.back();
-    PackedTensor p{.format = {.codec = t.dtype == DType::f32   ? Codec::f32
-                                       : t.dtype == DType::f16 ? Codec::f16
-                                                               : Codec::bf16},
-                   .N = K > 0 ? t.shape.size() / K : 0,
-                   .K = K,
-                   .data = t.data};
-    if (!t.name.ends_with(".weight")) return p;
+    ListedTensor out{.name = t.name,
+                     .type = lower(t.dtype_name),
+                     .shape = {dims.begin(), dims.end()},
+                     .values = t.shape.size(),
+                     .bytes = static_cast<int64_t>(t.data.size())};
+    if (!t.name.ends_with(".weight") || dims.empty()) return out;
     const std::string module = t.name.substr(0, t.name.size() - 7);
     const formats::SafeTensor *scales = files_.find(module + ".scales"), *biases = files_.find(module + ".biases");
-    if (!scales || !biases || scales->shape.rank() == 0 || !scales->dtype) return p;
-    const int64_t groups = scales->shape.dims().back();
-    if (groups <= 0) return p;
+    if (!scales || !biases || scales->shape.rank() == 0 || !scales->dtype) return out;
+    const int64_t words = dims.back(), groups = scales->shape.dims().back();
     // words * 32 = groups * G * bits: every pair (bits, G) of the table fits exactly one way.
     const formats::QuantEntry entry =
         dir_.quantization ? quant_entry(*dir_.quantization, module) : formats::QuantEntry{};
-    if (entry.bits == 0 || K * 32 != groups * entry.group * entry.bits) return p;
-    p.format = {Codec::affine, entry.bits, entry.group, *scales->dtype};
-    p.K = groups * entry.group;
-    p.scales = scales->data;
-    p.biases = biases->data;
-    return p;
+    if (entry.bits == 0 || words * 32 != groups * entry.group * entry.bits) return out;
+    out.type = name_of(PackedFormat{Codec::affine, entry.bits, entry.group, *scales->dtype});
+    out.shape.back() = groups * entry.group;
+    out.values = t.shape.size() / words * out.shape.back();
+    out.bytes += static_cast<int64_t>(scales->data.size() + biases->data.size());
+    return out;
   }
 
   formats::ModelDir dir_;

@@ -25,9 +25,14 @@ class GgufModel final : public Model {
 
   std::string_view format() const override { return "gguf"; }
 
-  std::vector<std::pair<std::string, PackedTensor>> tensors() const override {
-    std::vector<std::pair<std::string, PackedTensor>> list;
-    for (const formats::GgufTensor& t : file_.tensors()) list.emplace_back(t.name, t.packed());
+  std::vector<ListedTensor> tensors() const override {
+    std::vector<ListedTensor> list;
+    for (const formats::GgufTensor& t : file_.tensors())
+      list.push_back({.name = std::string(t.name),
+                      .type = name_of(t.format),
+                      .shape = t.shape(),
+                      .values = t.N() * t.K(),
+                      .bytes = static_cast<int64_t>(t.data.size())});
     return list;
   }
 

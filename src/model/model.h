@@ -18,6 +18,13 @@ namespace hearth::model {
 // Chat templates by name: "default", perhaps "tool_use" and others (spec models 33).
 using Templates = std::map<std::string, std::string>;
 
+// A tensor of the files, for listings.
+struct ListedTensor {
+  std::string name, type;         // "q4_k", "affine4_g64_bf16", "i64"
+  std::vector<int64_t> shape;     // of its values, outermost first
+  int64_t values = 0, bytes = 0;  // bytes with scales and biases
+};
+
 // Immutable after opening, but for the weight table, which the loading thread uses alone.
 class Model {
  public:
@@ -36,8 +43,8 @@ class Model {
   const json::Object& generation_config() const { return generation_config_; }
   // License and format, for `hearth show`.
   const std::string& license() const { return license_; }
-  virtual std::string_view format() const = 0;                                    // "gguf" or "safetensors"
-  virtual std::vector<std::pair<std::string, PackedTensor>> tensors() const = 0;  // all, for listings
+  virtual std::string_view format() const = 0;  // "gguf" or "safetensors"
+  virtual std::vector<ListedTensor> tensors() const = 0;
 
   // Reads the tokenizer: the slow part of opening (some 100 k strings). Throws Error{not_found} when there is none.
   virtual text::TokenizerTables tokenizer() const = 0;

@@ -72,11 +72,12 @@ class SafetensorsWeights final : public WeightTable {
   }
 
   // [rows, cols] of a tensor; vectors are one row.
-  static std::pair<int64_t, int64_t> extents(const formats::SafeTensor& t) {
+  std::pair<int64_t, int64_t> extents(const formats::SafeTensor& t) const {
     const auto dims = t.shape.dims();
     if (dims.size() == 1) return {1, dims[0]};
     if (dims.size() == 2) return {dims[0], dims[1]};
-    return {0, 0};
+    fail(ErrorKind::corrupt_file, "{}: {} has the shape {}, a weight is a matrix or a vector", spec_.file, t.name,
+         to_string(t.shape));
   }
 
   PackedTensor plain(const formats::SafeTensor& t) const {

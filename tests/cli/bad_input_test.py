@@ -183,6 +183,20 @@ def test_folders_with_parts_missing(run, folder):
     refused(run("generate", folder(files={"config.json": b"{"}), "x"), 1, "config.json: incomplete JSON")
 
 
+def test_tensors_of_many_dimensions_are_shown_as_they_are(run, folder):
+    whole = (folder() / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", whole[:8])[0]
+    header, data = json.loads(whole[8:8 + size]), whole[8 + size:]
+    header["extra"] = {"dtype": "F32", "shape": [1, 2, 1, 3, 1], "data_offsets": [len(data), len(data) + 24]}
+    text = json.dumps(header).encode()
+    path = folder(files={"model.safetensors": struct.pack("<Q", len(text)) + text + data + bytes(24)})
+    done = run("show", path, "--tensors")
+    assert done.returncode == 0 and [b"extra", b"f32", b"[1,", b"2,", b"1,", b"3,", b"1]"] in map(bytes.split, done.stdout.splitlines())
+    rows = {row["name"]: row for row in json.loads(run("show", path, "--tensors", "--json").stdout)["tensors"]}
+    assert rows["extra"]["shape"] == [1, 2, 1, 3, 1] and rows["extra"]["bits_per_weight"] == 32
+    assert rows["model.norm.weight"]["shape"] == [128]
+
+
 @pytest.mark.parametrize("template, part", [
     ("{{ raise_exception('no such role') }}", "no such role"),
     ("{% for i in range(1000000000) %}x{% endfor %}", "range of 1000000000"),

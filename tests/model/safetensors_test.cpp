@@ -112,9 +112,10 @@ TEST(SafetensorsWeights, affine_modules_have_the_width_of_their_entry) {
   EXPECT_EQ(name_of(got("model.layers.0.mlp.gate_proj").format), "affine8_g32_bf16");
   // Listings look modules up by the same rule.
   std::map<std::string, std::string> listed;
-  for (const auto& [name, tensor] : model->tensors()) listed[name] = name_of(tensor.format);
-  EXPECT_EQ(listed.at("model.layers.0.mlp.gate_proj.weight"), "affine8_g32_bf16");
-  EXPECT_EQ(listed.at("model.layers.0.mlp.down_proj.weight"), "affine6_g64_bf16");
+  for (const ListedTensor& t : model->tensors())
+    listed[t.name] = fmt::format("{} {} {}", t.type, t.shape[0], t.shape[1]);
+  EXPECT_EQ(listed.at("model.layers.0.mlp.gate_proj.weight"), "affine8_g32_bf16 2 128");
+  EXPECT_EQ(listed.at("model.layers.0.mlp.down_proj.weight"), "affine6_g64_bf16 2 128");
 }
 
 TEST(SafetensorsWeights, refuses_affine_modules_that_do_not_fit_their_entry) {
@@ -162,6 +163,28 @@ TEST(SafetensorsWeights, names_absent_tensors_and_types_that_are_no_weights) {
       outcome([&] { model->weights().get(weight("model.norm", 1, 64)); }),
       "invalid_argument: " + where + ": model.norm.weight is I32; a weight is F32, F16, BF16 or quantized (affine)");
   EXPECT_EQ(model->weights().surplus(), std::vector<std::string>{"spare.weight"});
+}
+
+TEST(SafetensorsWeights, tensors_of_any_rank_are_told_by_their_shape) {
+  TempDir dir;
+  SafetensorsFile file;
+  file.add("model.norm.weight", DType::bf16, {2, 1, 4, 1, 8}, ramp(64, 1));
+  file.add("model.layers.0.mlp.up_proj.weight", DType::f32, {2, 2, 2}, ramp(8, 1));
+  file.add("spare", "I64", std::vector<int64_t>{}, std::vector<std::byte>(8));
+  const auto model = open(dir, config("llama"), file);
+  std::vector<std::string> listed;
+  for (const ListedTensor& t : model->tensors())
+    listed.push_back(fmt::format("{} {} [{}] {} {}", t.name, t.type, fmt::join(t.shape, ", "), t.values, t.bytes));
+  EXPECT_EQ(listed,
+            (std::vector<std::string>{"model.norm.weight bf16 [2, 1, 4, 1, 8] 64 128",
+                                      "model.layers.0.mlp.up_proj.weight f32 [2, 2, 2] 8 32", "spare i64 [] 1 8"}));
+  const std::string where = (dir.path() / "config.json").string();
+  EXPECT_EQ(
+      outcome([&] { model->weights().get(weight("model.norm", 1, 64)); }),
+      "corrupt_file: " + where + ": model.norm.weight has the shape [2, 1, 4, 1, 8], a weight is a matrix or a vector");
+  EXPECT_EQ(outcome([&] { model->weights().get(weight("model.layers.0.mlp.up_proj", 2, 4)); }),
+            "corrupt_file: " + where +
+                ": model.layers.0.mlp.up_proj.weight has the shape [2, 2, 2], a weight is a matrix or a vector");
 }
 
 TEST(OpenFolder, reads_kv_config_generation_config_and_templates) {

@@ -20,8 +20,8 @@ constexpr std::array kOwnFlags = {
 };
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
-int64_t bytes_of(const PackedTensor& t) {
-  return static_cast<int64_t>(t.data.size() + t.scales.size() + t.biases.size());
+double bits_each(int64_t bytes, int64_t values) {
+  return values > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(values) : 0;
 }
 
 int run(Context& context) {
@@ -32,14 +32,15 @@ int run(Context& context) {
 
   int64_t weights = 0, bytes = 0;
   std::map<std::string, std::pair<int64_t, int64_t>> by_type;  // weights, bytes
-  for (const auto& [name, t] : model->tensors()) {
-    auto& row = by_type[name_of(t.format)];
-    row.first += t.N * t.K;
-    row.second += bytes_of(t);
-    weights += t.N * t.K;
-    bytes += bytes_of(t);
+  const std::vector<model::ListedTensor> tensors = model->tensors();
+  for (const model::ListedTensor& t : tensors) {
+    auto& row = by_type[t.type];
+    row.first += t.values;
+    row.second += t.bytes;
+    weights += t.values;
+    bytes += t.bytes;
   }
-  const double bpw = weights > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(weights) : 0;
+  const double bpw = bits_each(bytes, weights);
   const std::unique_ptr<graph::Executor> executor = make_executor(context, *model);
   const decode::MemoryPlan memory_plan(*model, *executor, options);
   const int64_t kv_position = memory_plan.at(graph::kPagePositions).kv_per_position;
@@ -109,12 +110,12 @@ int run(Context& context) {
     d["memory_by_context"] = std::move(memory);
     if (context.args().on("tensors")) {
       json::Array list;
-      for (const auto& [name, t] : model->tensors()) {
+      for (const model::ListedTensor& t : tensors) {
         json::Object row;
-        row["name"] = name;
-        row["format"] = name_of(t.format);
-        row["shape"] = json::Array{json::Value(t.N), json::Value(t.K)};
-        row["bits_per_weight"] = bits_per_weight(t.format);
+        row["name"] = t.name;
+        row["format"] = t.type;
+        row["shape"] = json::Array(t.shape.begin(), t.shape.end());
+        row["bits_per_weight"] = bits_each(t.bytes, t.values);
         list.emplace_back(std::move(row));
       }
       d["tensors"] = std::move(list);
@@ -148,8 +149,8 @@ int run(Context& context) {
   for (int64_t c = 1024; c <= s.context; c *= 4)
     context.print("    {:>7} positions need {} of memory\n", c, show_size(memory_plan.at(c).total()));
   if (context.args().on("tensors"))
-    for (const auto& [name, t] : model->tensors())
-      context.print("  {:<48} {:<20} [{}, {}]\n", printable(name, kSentenceBytesMax), name_of(t.format), t.N, t.K);
+    for (const model::ListedTensor& t : tensors)
+      context.print("  {:<48} {:<20} [{}]\n", printable(t.name, kSentenceBytesMax), t.type, fmt::join(t.shape, ", "));
   for (const std::string& sentence : warnings) context.warn("{}", sentence);
   return 0;
 }
