@@ -48,7 +48,7 @@ class GgufModel final : public Model {
     if (const auto scores = array(prefix + "scores", &formats::GgufArray::holds_numbers))
       for (size_t i = 0; i < scores->size(); ++i) t.scores.push_back(static_cast<float>(scores->number(i)));
     if (const auto types = array(prefix + "token_type", &formats::GgufArray::holds_integers))
-      for (size_t i = 0; i < types->size(); ++i) t.types.push_back(static_cast<int32_t>(types->integer(i)));
+      for (size_t i = 0; i < types->size(); ++i) t.types.push_back(types->integer(i));
     t.bos = file_.integer(prefix + "bos_token_id");
     t.eos = file_.integer(prefix + "eos_token_id");
     t.eot = file_.integer(prefix + "eot_token_id");
@@ -62,8 +62,7 @@ class GgufModel final : public Model {
     t.add_sep = file_.boolean(prefix + "add_sep_token");
     t.add_space_prefix = file_.boolean(prefix + "add_space_prefix");
     t.remove_extra_whitespaces = file_.boolean(prefix + "remove_extra_whitespaces");
-    if (const auto map = array(prefix + "precompiled_charsmap", &formats::GgufArray::holds_integers))
-      for (size_t i = 0; i < map->size(); ++i) t.precompiled_charsmap += static_cast<char>(map->integer(i));
+    copy_bytes(prefix + "precompiled_charsmap", t.precompiled_charsmap);
     return text::tables_from_gguf(t, file_.name());
   }
 
@@ -72,6 +71,16 @@ class GgufModel final : public Model {
     if (const auto strings = file_.strings(key)) {
       out.reserve(strings->size());
       for (const std::string_view s : *strings) out.emplace_back(s);
+    }
+  }
+  // Bytes that a writer may have stored in any integer type.
+  void copy_bytes(const std::string& key, std::string& out) const {
+    const auto list = array(key, &formats::GgufArray::holds_integers);
+    for (size_t i = 0; list && i < list->size(); ++i) {
+      const int64_t byte = list->integer(i);
+      if (byte < INT8_MIN || byte > UINT8_MAX)
+        fail(ErrorKind::corrupt_file, "{}: {}[{}] is {}, a byte is expected", file_.name(), key, i, byte);
+      out += static_cast<char>(byte);
     }
   }
   std::optional<formats::GgufArray> array(const std::string& key, bool (formats::GgufArray::*holds)() const) const {

@@ -9,6 +9,7 @@
 #include "formats/builders.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "support/temp_dir.h"
 
 namespace hearth::model {
 namespace {
@@ -203,6 +204,37 @@ TEST(GgufSpec, refuses) {
             "corrupt_file: m.gguf: the window of layer 0 is -1");
   EXPECT_EQ(refusal([](File& f) { f.integers["tokenizer.ggml.eot_token_id"] = int64_t{1} << 32; }),
             "corrupt_file: m.gguf: tokenizer.ggml.eot_token_id: 4294967296 is no token id");
+}
+
+// What tokenizer() says of a file with one i64 array more.
+std::string tokenizer_of(const std::string& key, const std::vector<int64_t>& list) {
+  const File f = sample();
+  test::GgufBytes g(1, 1 + f.integers.size() + f.numbers.size() + 3);
+  g.key("general.architecture", 8).string("llama");
+  for (const auto& [name, v] : f.integers) g.scalar<int64_t>(name, 11, name == "llama.block_count" ? 1 : v);
+  for (const auto& [name, v] : f.numbers) g.scalar<float>(name, 6, static_cast<float>(v));
+  g.key("tokenizer.ggml.model", 8).string("gpt2");
+  g.array("tokenizer.ggml.tokens", 8, 4);
+  for (const char* token : {"a", "b", "c", "d"}) g.string(token);
+  g.array(key, 11, list.size());
+  for (const int64_t v : list) g.number<int64_t>(v);
+  g.tensor("token_embd.weight", {kD, kV}, 0, 0).data(4 * kD * kV);
+  const test::TempDir dir;
+  const std::unique_ptr<Model> model = Model::open(dir.write("m.gguf", g.text));
+  std::string said = test::outcome([&] { model->tokenizer(); });
+  const std::string folder = dir.path().string() + "/";
+  if (const size_t at = said.find(folder); at != std::string::npos) said.erase(at, folder.size());
+  return said;
+}
+
+TEST(GgufTokenizer, wide_numbers_are_not_cut_to_narrow_ones) {
+  const std::string types = "tokenizer.ggml.token_type", map = "tokenizer.ggml.precompiled_charsmap";
+  EXPECT_EQ(tokenizer_of(types, {1, 1, 1, 3}), "accepted");
+  EXPECT_EQ(tokenizer_of(types, {1, 1, (int64_t{1} << 32) + 1, 3}),
+            "corrupt_file: m.gguf: piece 2 has the type 4294967297, 1 to 6 are possible");
+  EXPECT_EQ(tokenizer_of(map, {-128, 255}), "accepted");
+  EXPECT_EQ(tokenizer_of(map, {0, 256}), "corrupt_file: m.gguf: " + map + "[1] is 256, a byte is expected");
+  EXPECT_EQ(tokenizer_of(map, {-129}), "corrupt_file: m.gguf: " + map + "[0] is -129, a byte is expected");
 }
 
 TEST(GgufSpec, a_huge_layer_count_allocates_nothing) {

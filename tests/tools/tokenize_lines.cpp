@@ -52,7 +52,7 @@ GgufTokenizer gguf_from_json(const std::string& text, const std::string& what) {
   if (const json::Value* v = root.get("scores"))
     for (const json::Value& s : v->as_array(what)) g.scores.push_back(static_cast<float>(s.as_double(what)));
   if (const json::Value* v = root.get("token_type"))
-    for (const json::Value& s : v->as_array(what)) g.types.push_back(static_cast<int32_t>(s.as_int(what)));
+    for (const json::Value& s : v->as_array(what)) g.types.push_back(s.as_int(what));
   integer("bos_token_id", g.bos);
   integer("eos_token_id", g.eos);
   integer("eot_token_id", g.eot);

@@ -169,7 +169,7 @@ struct GgufTokenizer {
   std::string pre;    // name of the pre-tokenizer; read for "gpt2" alone
   std::vector<std::string> tokens, merges;
   std::vector<float> scores;   // empty, or one per token
-  std::vector<int32_t> types;  // empty, or one per token: 1 normal 2 unknown 3 control 4 user-defined 5 unused 6 byte
+  std::vector<int64_t> types;  // empty, or one per token: 1 normal 2 unknown 3 control 4 user-defined 5 unused 6 byte
   std::optional<int64_t> bos, eos, eot, eom, unk, pad, sep, cls;
   std::optional<bool> add_bos, add_eos, add_sep, add_space_prefix, remove_extra_whitespaces;
   std::string precompiled_charsmap;
