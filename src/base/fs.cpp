@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace hearth::io {
 namespace {
@@ -141,9 +143,11 @@ class RealFs : public Fs {
   }
 };
 
+// Hidden beside the file, named after it as far as a name may be long.
 Path temporary_of(const Path& path) {
   static std::atomic<uint64_t> count{0};
-  return path.parent_path() / fmt::format(".{}.{}-{}.tmp", path.filename().string(), ::getpid(), count++);
+  const std::string end = fmt::format(".{}-{}.tmp", ::getpid(), count++), name = path.filename().string();
+  return path.parent_path() / fmt::format(".{}{}", utf8_cut(name, NAME_MAX - 1 - end.size()), end);
 }
 
 }  // namespace

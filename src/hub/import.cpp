@@ -1,6 +1,7 @@
 #include "hub/import.h"
 
 #include <algorithm>
+#include <climits>
 #include <set>
 
 #include "base/digest.h"
@@ -8,6 +9,7 @@
 #include "base/fs.h"
 #include "base/json.h"
 #include "base/mmap.h"
+#include "base/utf8.h"
 #include "formats/gguf.h"
 #include "hub/publish.h"
 
@@ -72,7 +74,10 @@ Source read_gguf(const fs::path& path) {
   for (const MappedFile& part : file.files()) {
     // Known by its content; in the store a model is known by its name.
     std::string name = part.path().filename().string();
-    if (!name.ends_with(".gguf")) name += ".gguf";
+    constexpr std::string_view kEnd = ".gguf";
+    if (!name.ends_with(kEnd)) name = fmt::format("{}{}", utf8_cut(name, NAME_MAX - kEnd.size()), kEnd);
+    if (!is_repo_path(name))
+      fail(ErrorKind::invalid_argument, "{}: its name cannot stand in the store", part.path().string());
     source.files.push_back({part.path(), name, size_of(part.path())});
   }
   return source;

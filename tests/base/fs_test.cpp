@@ -53,6 +53,22 @@ TEST(Fs, what_is_no_file_is_never_replaced) {
   EXPECT_EQ(real_fs().list(dir.path()).size(), 3u);  // no temporary is left
 }
 
+TEST(Fs, names_may_be_as_long_as_the_file_system_holds) {
+  const TempDir dir;
+  std::string accents;
+  while (accents.size() < 254) accents += "\u00e9";
+  for (const std::string& name : {std::string(255, 'n'), accents, "x" + accents, std::string(250, '\x80')}) {
+    write_file_atomic(real_fs(), dir.path() / name, "1");
+    write_file_atomic(real_fs(), dir.path() / name, "2");
+    EXPECT_EQ(read(dir.path() / name), "2");
+  }
+  EXPECT_EQ(real_fs().list(dir.path()).size(), 4u);
+  const Path longer = dir.path() / std::string(256, 'n');
+  const Error e = refusal([&] { write_file_atomic(real_fs(), longer, "x"); });
+  EXPECT_EQ(e.kind(), ErrorKind::io);
+  EXPECT_EQ(e.what(), longer.string() + ": stat: File name too long");
+}
+
 TEST(Fs, an_error_names_the_file_and_not_the_temporary) {
   const TempDir dir;
   const Path path = dir.path() / "absent" / "a.json";

@@ -343,6 +343,15 @@ def test_a_persons_own_files_are_not_to_be_fetched_again(run, tmp_path, model_fi
 # --- output, memory, signals -----------------------------------------------------------------------------------------
 
 
+def test_out_may_have_the_longest_of_names(run, tmp_path, model_file):
+    model = model_file("smollm2")
+    for name in ("o" * 251 + ".npy", "\u00e9" * 125 + ".npy"):
+        done = run("logits", model, "--ids", "1,2", "--out", name, "--quiet")
+        assert done.returncode == 0 and (tmp_path / name).is_file(), done.stderr
+    refused(run("logits", model, "--ids", "1,2", "--out", "o" * 256, "--quiet"), 1, "ooo: stat: File name too long")
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
 def test_out_never_replaces_what_is_no_file(run, tmp_path, model_file):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()

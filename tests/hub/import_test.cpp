@@ -9,6 +9,7 @@
 #include "hub/publish.h"
 #include "hub/store.h"
 #include "hub/fixtures.h"
+#include "support/outcome.h"
 #include "support/temp_dir.h"
 
 namespace hearth::hub {
@@ -75,6 +76,13 @@ TEST(Import, a_gguf_of_any_name_is_found_again) {
     EXPECT_EQ(read_bytes(store.find(result.repo).path), tiny_gguf(name)) << name;
   }
   EXPECT_EQ(store.list(false).size(), 3u);
+  for (const std::string& name : {std::string(255, 'n'), std::string(250, 'm') + ".gguf"}) {
+    const ImportResult result = import_model(cache, folder.write(name, tiny_gguf(name)), {.repo = ""});
+    EXPECT_EQ(read_bytes(store.find(result.repo).path), tiny_gguf(name)) << name;
+  }
+  for (const char* name : {"back\\slash.gguf", "tab\t.gguf"})
+    EXPECT_EQ(test::outcome([&] { import_model(cache, folder.write(name, tiny_gguf(name)), {.repo = ""}); }),
+              "invalid_argument: " + (folder.path() / name).string() + ": its name cannot stand in the store");
 }
 
 TEST(Import, a_folder_with_nested_files_and_hub_names) {
