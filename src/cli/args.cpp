@@ -68,6 +68,15 @@ std::string switch_value(std::string_view where, const std::string& text) {
   bad_value(where, text, "1 or 0 (also true, false, on, off, yes, no)");
 }
 
+// Other programs' variables may hold a list, a number for each level of nesting (OMP_NUM_THREADS=4,3): the first is
+// ours.
+std::string first_of_list(std::string_view text) {
+  text = text.substr(0, text.find(','));
+  const size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  text.remove_prefix(begin);
+  return std::string(text.substr(0, text.find_last_not_of(" \t") + 1));
+}
+
 std::vector<std::vector<std::string>> place_positionals(const Command& command, const std::vector<std::string>& words) {
   std::vector<std::vector<std::string>> placed(command.positionals.size());
   size_t next = 0;
@@ -164,7 +173,8 @@ Args resolve(const Command& command, const RawArgs& raw, const hub::Env& env, co
         args.notes_.push_back(fmt::format("{}={} is used, {}={} is not", own_env, *own, flag.foreign_env, *foreign));
       return Value{{*own}, Origin::environment, own_env};
     }
-    if (foreign && !foreign->empty()) return Value{{*foreign}, Origin::environment, std::string(flag.foreign_env)};
+    if (foreign && !foreign->empty())
+      return Value{{first_of_list(*foreign)}, Origin::environment, std::string(flag.foreign_env)};
     for (const auto& [file, origin] :
          {std::pair(&settings.project, Origin::project_file), std::pair(&settings.user, Origin::user_file)})
       if (auto found = find_setting(*file, command, flag))

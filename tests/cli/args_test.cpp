@@ -120,6 +120,11 @@ TEST(Args, the_environment_stands_below_the_flag) {
   EXPECT_EQ(both.integer("threads"), 2);
   ASSERT_EQ(both.notes().size(), 1u);
   EXPECT_EQ(both.notes()[0], "HEARTH_THREADS=2 is used, OMP_NUM_THREADS=3 is not");
+  for (const char* list : {"4,3", "4", " 4 , 3", "4,"})
+    EXPECT_EQ(args_of({"m"}, fixed_env({{"OMP_NUM_THREADS", list}})).integer("threads"), 4) << list;
+  for (const char* none : {"x,3", ",3", " "})
+    EXPECT_FAILURE("OMP_NUM_THREADS is '", {"m"}, fixed_env({{"OMP_NUM_THREADS", none}}));
+  EXPECT_FAILURE("HEARTH_THREADS is '4,3'", {"m"}, fixed_env({{"HEARTH_THREADS", "4,3"}}));
   EXPECT_FAILURE("HEARTH_MAX_TOKENS is 'x'", {"m"}, fixed_env({{"HEARTH_MAX_TOKENS", "x"}}));
 }
 
