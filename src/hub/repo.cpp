@@ -1,6 +1,7 @@
 #include "hub/repo.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 #include <set>
 
@@ -42,6 +43,18 @@ std::string blob_of_link(const std::string& target, int depth) {
   return is_blob_name(rest) ? std::string(rest) : "";
 }
 
+[[noreturn]] void unreadable(const fs::path& path, const std::error_code& error) {
+  fail(ErrorKind::io, "cannot read {}: {}", path.string(), error.message());
+}
+
+// What cannot be looked at is not absent.
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::none) unreadable(path, error);
+  return fs::exists(status);
+}
+
 void walk(const fs::path& folder, const std::string& prefix, int depth, const fs::path& blobs, Snapshot& snapshot) {
   constexpr int kDepthMax = 8;
   constexpr size_t kFilesMax = 100'000;
@@ -50,15 +63,16 @@ void walk(const fs::path& folder, const std::string& prefix, int depth, const fs
     const std::string name = it->path().filename().string();
     const std::string path = prefix + name;
     if (!is_repo_path(path) || snapshot.files.size() >= kFilesMax) continue;
-    std::error_code ignored;
-    const fs::file_status status = it->symlink_status(ignored);
+    std::error_code refused, ignored;
+    const fs::file_status status = it->symlink_status(refused);
     if (fs::is_directory(status)) {
       if (depth < kDepthMax) walk(it->path(), fmt::format("{}/", path), depth + 1, blobs, snapshot);
       continue;
     }
     SnapshotFile file{.path = path, .blob = "", .bytes = 0};
     if (fs::is_symlink(status)) {
-      file.blob = blob_of_link(fs::read_symlink(it->path(), ignored).string(), depth);
+      file.blob = blob_of_link(fs::read_symlink(it->path(), refused).string(), depth);
+      if (refused) unreadable(it->path(), refused);
       if (file.blob.empty()) continue;
       const auto size = fs::file_size(blobs / file.blob, ignored);
       if (ignored && snapshot.problem.empty())
@@ -67,13 +81,16 @@ void walk(const fs::path& folder, const std::string& prefix, int depth, const fs
                                : fmt::format("the blob of {} cannot be read: {}", path, ignored.message());
       if (!ignored) file.bytes = static_cast<int64_t>(size);
     } else if (fs::is_regular_file(status)) {
-      file.bytes = static_cast<int64_t>(fs::file_size(it->path(), ignored));
+      file.bytes = static_cast<int64_t>(fs::file_size(it->path(), refused));
+      if (refused) unreadable(it->path(), refused);
+    } else if (refused) {
+      unreadable(it->path(), refused);
     } else {
       continue;
     }
     snapshot.files.push_back(std::move(file));
   }
-  if (error) fail(ErrorKind::io, "cannot read {}: {}", folder.string(), error.message());
+  if (error) unreadable(folder, error);
 }
 
 // The first file that the snapshot's own index names and the snapshot lacks.
@@ -157,7 +174,7 @@ std::vector<Snapshot> read_snapshots(const fs::path& cache, const std::string& r
   const fs::path root = cache / repo_folder(repo);
   std::vector<Snapshot> snapshots;
   std::error_code error;
-  if (!fs::exists(root / "snapshots", error)) return snapshots;
+  if (!is_there(root / "snapshots")) return snapshots;
   for (fs::directory_iterator it(root / "snapshots", error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
     const std::string revision = it->path().filename().string();
@@ -181,7 +198,7 @@ std::vector<Snapshot> read_snapshots(const fs::path& cache, const std::string& r
     }
     snapshots.push_back(std::move(snapshot));
   }
-  if (error) fail(ErrorKind::io, "cannot read {}: {}", (root / "snapshots").string(), error.message());
+  if (error) unreadable(root / "snapshots", error);
   std::sort(snapshots.begin(), snapshots.end(),
             [](const Snapshot& a, const Snapshot& b) { return a.revision < b.revision; });
   return snapshots;
@@ -189,7 +206,10 @@ std::vector<Snapshot> read_snapshots(const fs::path& cache, const std::string& r
 
 std::optional<std::string> read_ref(const fs::path& cache, const std::string& repo, const std::string& ref) {
   if (!is_repo_path(ref)) return std::nullopt;
-  std::ifstream file(cache / repo_folder(repo) / "refs" / ref);
+  const fs::path path = cache / repo_folder(repo) / "refs" / ref;
+  if (!is_there(path)) return std::nullopt;
+  std::ifstream file(path);
+  if (!file) unreadable(path, std::error_code(errno, std::generic_category()));
   std::string revision(256, '\0');
   file.read(revision.data(), static_cast<std::streamsize>(revision.size()));
   revision.resize(static_cast<size_t>(file.gcount()));
@@ -219,7 +239,7 @@ const Snapshot* canonical(const fs::path& cache, const std::vector<Snapshot>& sn
 std::vector<std::string> list_repos(const fs::path& cache) {
   std::vector<std::string> repos;
   std::error_code error;
-  if (!fs::exists(cache, error)) return repos;
+  if (!is_there(cache)) return repos;
   for (fs::directory_iterator it(cache, error), end; !error && it != end; it.increment(error))
     if (auto repo = repo_of_folder(it->path().filename().string())) repos.push_back(std::move(*repo));
   if (error) fail(ErrorKind::io, "cannot read the model store {}: {}", cache.string(), error.message());

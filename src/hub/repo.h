@@ -34,7 +34,7 @@ struct Snapshot {
   std::filesystem::path folder;
   std::vector<SnapshotFile> files;  // by path; links of any other shape than ours are left out
   int64_t bytes = 0;
-  std::optional<ModelFormat> format;  // nullopt: no model in it (a dataset card, a tokenizer alone)
+  std::optional<ModelFormat> format;  // nullopt: no model in it (a dataset card, a tokenizer alone), or not known
   std::string problem;
 
   // Model files to choose from, relative paths: every .gguf but vision sidecars (mmproj*), one entry (the first part)
@@ -42,17 +42,18 @@ struct Snapshot {
   std::vector<std::string> ggufs() const;
 };
 
-// Snapshots of models--*/snapshots, by revision name. Missing folders are no error; Error{io} when one cannot be read.
+// Snapshots of models--*/snapshots, by revision name. Missing folders are no error, here and below; Error{io} when one
+// cannot be read.
 std::vector<Snapshot> read_snapshots(const std::filesystem::path& cache, const std::string& repo);
 
-// Target of refs/<ref>; nullopt when absent or not a plain name.
+// Target of refs/<ref>; nullopt when absent or not a plain name; Error{io} when it cannot be read.
 std::optional<std::string> read_ref(const std::filesystem::path& cache, const std::string& repo,
                                     const std::string& ref);
 
 // The snapshot that the bare name means: refs/main, else the newest folder (ties: the later name). Null when none.
 const Snapshot* canonical(const std::filesystem::path& cache, const std::vector<Snapshot>& snapshots);
 
-// All repositories of the cache, by name. A missing cache is empty.
+// All repositories of the cache, by name. A missing cache is empty; Error{io} for one that cannot be read.
 std::vector<std::string> list_repos(const std::filesystem::path& cache);
 
 }  // namespace hearth::hub

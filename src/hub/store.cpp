@@ -230,10 +230,21 @@ FoundModel Store::open_repo(const std::string& repo, const std::string& revision
 std::vector<Snapshot> Store::list(bool all_revisions) const {
   std::vector<Snapshot> models;
   for (const std::string& repo : list_repos(cache_)) {
-    const std::vector<Snapshot> snapshots = read_snapshots(cache_, repo);
-    const Snapshot* main = canonical(cache_, snapshots);
-    for (const Snapshot& snapshot : snapshots)
-      if ((all_revisions || &snapshot == main) && snapshot.format) models.push_back(snapshot);
+    try {
+      const std::vector<Snapshot> snapshots = read_snapshots(cache_, repo);
+      const Snapshot* main = canonical(cache_, snapshots);
+      for (const Snapshot& snapshot : snapshots)
+        if ((all_revisions || &snapshot == main) && snapshot.format) models.push_back(snapshot);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::io) throw;
+      models.push_back({.repo = repo,
+                        .revision = "",
+                        .folder = cache_ / repo_folder(repo),
+                        .files = {},
+                        .bytes = 0,
+                        .format = {},
+                        .problem = error.what()});
+    }
   }
   return models;
 }

@@ -35,7 +35,8 @@ class Store {
   // lacks a file of its own index.
   FoundModel find(const std::string& name) const;
 
-  // The canonical snapshot of every repository that holds a model, by name; with all_revisions every snapshot.
+  // The canonical snapshot of every repository that holds a model, by name; with all_revisions every snapshot. One that
+  // cannot be read has a problem and no format; Error{io} when the cache itself cannot.
   std::vector<Snapshot> list(bool all_revisions = false) const;
 
  private:

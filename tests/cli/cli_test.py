@@ -9,6 +9,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -190,6 +191,37 @@ def test_colour_only_when_asked_or_on_a_terminal(run, tmp_path):
     assert "\x1b" in run("ls", "--color", "always").stdout
     assert "\x1b" in run("ls", env={"CLICOLOR_FORCE": "1"}).stdout
     assert "\x1b" not in run("ls", env={"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}).stdout
+
+
+def test_a_store_that_cannot_be_read_is_not_empty():
+    with tempfile.TemporaryDirectory() as folder:  # below a folder that everybody may pass
+        folder = pathlib.Path(folder)
+        folder.chmod(0o755)
+        shutil.copy(BINARY, folder / "hearth")
+        (folder / "m.gguf").write_bytes(gguf("one"))
+        bound = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+
+        def call(*args, **more):
+            environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "HF_HUB_CACHE": str(folder / "hub")}
+            return subprocess.run([folder / "hearth", *args], env=environment, capture_output=True, text=True, cwd=folder, **more)
+
+        for name in ("org/open", "org/shut"):
+            expect(call("import", "m.gguf", "--name", name), 0)
+        shut = folder / "hub" / "models--org--shut"
+        shut.chmod(0)
+        done = call("ls", **bound)
+        expect(done, 0)
+        assert "gguf" in done.stdout.splitlines()[1] and done.stdout.splitlines()[2].endswith(
+            f"cannot read {shut}/snapshots: Permission denied"), done.stdout
+        rows = json.loads(call("ls", "--json", "--all-revisions", **bound).stdout)["models"]
+        assert [(r["repo"], r["format"], r["complete"]) for r in rows] == [("org/open", "gguf", True), ("org/shut", None, False)]
+        assert "1 unreadable" in call("doctor", **bound).stdout
+        expect(call("show", "org/shut", **bound), 1, f"cannot read {shut}/snapshots: Permission denied")
+        (folder / "hub").chmod(0)
+        for words in (["ls"], ["show", "shut"]):
+            expect(call(*words, **bound), 1, "cannot read", f"{folder / 'hub'}", "Permission denied")
+        (folder / "hub").chmod(0o755)
+        shut.chmod(0o755)
 
 
 def test_import_list_and_names(run, tmp_path):

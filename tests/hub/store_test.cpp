@@ -4,7 +4,9 @@
 
 #include "base/error.h"
 #include "hub/fixtures.h"
+#include "support/outcome.h"
 #include "support/temp_dir.h"
+#include "support/unprivileged.h"
 
 namespace hearth::hub {
 namespace {
@@ -129,6 +131,40 @@ TEST_F(StoreTest, lists_models_only) {
   EXPECT_EQ(models[1].repo, "org/b");
   EXPECT_EQ(store().list(true).size(), 3u);
   expect_failure("org/readme-only", ErrorKind::invalid_argument, "holds no model");
+}
+
+TEST_F(StoreTest, what_cannot_be_read_is_told_and_is_not_absent) {
+  add("org/open", '1', {"m.gguf"});
+  add("org/shut", '2', {"m.gguf"});
+  folder.write("hub/models--org--shut/refs/main", std::string(40, '2'));
+  const test::Mode passable(folder.path(), 0755);  // for the other user
+  const fs::path root = folder.path() / "hub/models--org--shut", snapshot = root / "snapshots" / std::string(40, '2');
+  const auto told = [&](const fs::path& shut, mode_t mode, const fs::path& named) {
+    const test::Mode closed(shut, mode);
+    const test::Unprivileged nobody;
+    const std::string sentence = "cannot read " + named.string() + ": Permission denied";
+    EXPECT_EQ(test::outcome([&] { store().find("org/shut"); }), "io: " + sentence);
+    EXPECT_EQ(store().find("open").repo, "org/open");  // others are found, by a part of their names too
+    const std::vector<Snapshot> models = store().list();
+    ASSERT_EQ(models.size(), 2u);
+    EXPECT_TRUE(models[0].format && models[0].problem.empty());
+    EXPECT_EQ(models[1].repo, "org/shut");
+    EXPECT_FALSE(models[1].format);
+    EXPECT_EQ(models[1].problem, sentence);
+  };
+  told(root, 0, root / "snapshots");
+  told(root / "snapshots", 0, root / "snapshots");
+  told(snapshot, 0, snapshot);
+  told(snapshot, 0744, snapshot / "m.gguf");
+  told(root / "refs", 0, root / "refs/main");
+  told(root / "refs/main", 0, root / "refs/main");
+  for (const fs::path& shut : {folder.path() / "hub", folder.path()}) {
+    const test::Mode closed(shut, 0);
+    const test::Unprivileged nobody;
+    for (const std::string& said :
+         {test::outcome([&] { store().list(); }), test::outcome([&] { store().find("open"); })})
+      EXPECT_TRUE(said.starts_with("io: cannot read ") && said.ends_with("Permission denied")) << said;
+  }
 }
 
 TEST_F(StoreTest, never_opens_an_incomplete_snapshot) {

@@ -129,11 +129,12 @@ Finding check_disk(const fs::path& cache) {
 }
 
 Finding check_store(const hub::Store& store) {
-  int64_t bytes = 0, incomplete = 0;
+  int64_t bytes = 0, incomplete = 0, unreadable = 0;
   const std::vector<hub::Snapshot> models = store.list();
   for (const hub::Snapshot& model : models) {
     bytes += model.bytes;
-    incomplete += model.problem.empty() ? 0 : 1;
+    if (!model.format) ++unreadable;
+    else if (!model.problem.empty()) ++incomplete;
   }
   Finding finding{"models", Health::ok,
                   fmt::format("{} model{} of {} in {}", models.size(), models.size() == 1 ? "" : "s", show_size(bytes),
@@ -143,6 +144,11 @@ Finding check_store(const hub::Store& store) {
     finding.health = Health::warn;
     finding.text += fmt::format(", {} incomplete", incomplete);
     finding.fix = "hearth ls names them; import them again";
+  }
+  if (unreadable > 0) {
+    finding.health = Health::warn;
+    finding.text += fmt::format(", {} unreadable", unreadable);
+    finding.fix = "hearth ls names them with the reason";
   }
   return finding;
 }

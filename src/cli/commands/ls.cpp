@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/units.h"
@@ -24,7 +25,7 @@ json::Object row_of(const hub::Snapshot& model, bool canonical) {
   row["repo"] = model.repo;
   row["revision"] = model.revision;
   row["canonical"] = canonical;
-  row["format"] = name_of(*model.format);
+  row["format"] = model.format ? json::Value(name_of(*model.format)) : json::Value();
   row["size_bytes"] = model.bytes;
   row["complete"] = model.problem.empty();
   if (!model.problem.empty()) row["problem"] = model.problem;
@@ -51,7 +52,7 @@ int run(Context& context) {
     return !hub::contains_ignoring_case(model.repo, query) || (max_size && model.bytes > *max_size);
   });
   const auto is_canonical = [&](const hub::Snapshot& model) {
-    if (!all_revisions) return true;
+    if (!all_revisions || !model.format) return true;
     const std::vector<hub::Snapshot> same = hub::read_snapshots(store.cache(), model.repo);
     const hub::Snapshot* main = hub::canonical(store.cache(), same);
     return main && main->revision == model.revision;
@@ -81,6 +82,11 @@ int run(Context& context) {
   context.print("{}\n", context.bold(fmt::format("{:<{}}  {:<8}  {:<11}  {:>7}  {:>5}  NOTE", "NAME", width, "REVISION",
                                                  "FORMAT", "SIZE", "FILES")));
   for (const hub::Snapshot& model : models) {
+    if (!model.format) {
+      context.print("{:<{}}  {:<8}  {:<11}  {:>7}  {:>5}  {}\n", model.repo, width, "?", "?", "?", "?",
+                    context.red(printable(model.problem, kSentenceBytesMax)));
+      continue;
+    }
     const std::string note = model.problem.empty() ? "" : context.red("incomplete: " + model.problem);
     const std::string mark = all_revisions && is_canonical(model) ? "* " : "";
     context.print("{:<{}}  {:<8}  {:<11}  {:>7}  {:>5}  {}{}\n", model.repo, width, model.revision.substr(0, 8),
