@@ -174,6 +174,7 @@ void gemma3(const Config& c, ModelSpec& s) {
     local.type = "default";
     local.numbers = {};
     local.base = c.number("rope_local_base_freq", 1e4);
+    local.keys = {{"rope_theta", "rope_local_base_freq"}};
   }
   s.ropes.push_back(make_rope(local, c.file));
   for (LayerSpec& layer : s.layers) layer.rope = layer.window > 0 ? 1 : 0;

@@ -15,6 +15,7 @@ struct Keys {
   std::string arch;
 
   std::string key(std::string_view name) const { return fmt::format("{}.{}", arch, name); }
+  bool has(std::string_view name) const { return file.find(key(name)) != nullptr; }
   int64_t integer(std::string_view name, std::optional<int64_t> absent = {}) const {
     if (const auto v = file.integer(key(name))) return *v;
     if (!absent) fail(ErrorKind::corrupt_file, "{}: {} is absent", file.name(), key(name));
@@ -32,14 +33,22 @@ int64_t vocabulary(const Keys& k) {
   fail(ErrorKind::corrupt_file, "{}: tensor token_embd.weight is absent", k.file.name());
 }
 
-graph::RopeSpec rope(const Keys& k, const ModelSpec& s, double base, bool scaled) {
-  RopeInput in{
-      .base = base, .Dh = s.Dh, .rot = k.integer("rope.dimension_count", s.Dh), .context = s.context, .numbers = {}};
+// base_key: where `base` stands, or would; scaled: the file's scaling holds for these layers.
+graph::RopeSpec rope(const Keys& k, const ModelSpec& s, std::string_view base_key, double base, bool scaled) {
+  RopeInput in{.base = base,
+               .Dh = s.Dh,
+               .rot = k.integer("rope.dimension_count", s.Dh),
+               .context = s.context,
+               .numbers = {},
+               .keys = {{"rope_theta", k.key(base_key)},
+                        {"rope_type", k.key("rope.scaling.type")},
+                        {"partial_rotary_factor", k.key("rope.dimension_count")}}};
   if (const auto type = scaled ? k.file.string(k.key("rope.scaling.type")) : std::nullopt; type && *type != "none") {
     in.type = std::string(*type);
     json::Object numbers;
     const auto copy = [&](std::string_view from, std::string_view to) {
       if (const auto v = k.file.number(k.key(from))) numbers[to] = *v;
+      in.keys.emplace(to, k.key(from));
     };
     copy("rope.scaling.factor", "factor");
     copy("rope.scaling.original_context_length", "original_max_position_embeddings");
@@ -80,7 +89,7 @@ std::vector<bool> windowed_layers(const Keys& k, int64_t L) {
     return windowed;
   }
   const int64_t pattern = k.integer("attention.sliding_window_pattern", 6);
-  if (pattern < 1) fail(ErrorKind::corrupt_file, "{}: sliding_window_pattern is {}", k.file.name(), pattern);
+  if (pattern < 1) fail(ErrorKind::corrupt_file, "{}: {} is {}", k.file.name(), key, pattern);
   for (size_t i = 0; i < windowed.size(); ++i) windowed[i] = (static_cast<int64_t>(i) + 1) % pattern != 0;
   return windowed;
 }
@@ -95,8 +104,10 @@ void gemma3(const Keys& k, ModelSpec& s) {
   if (s.L == 62) s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.D / s.H)));
   s.attention_cap = static_cast<float>(k.number("attn_logit_softcapping", 0.0));
   s.logit_cap = static_cast<float>(k.number("final_logit_softcapping", 0.0));
-  s.ropes.push_back(rope(k, s, k.number("rope.freq_base", 1e6), true));
-  s.ropes.push_back(rope(k, s, k.number("rope.freq_base_swa", k.number("rope.local.freq_base", 1e4)), false));
+  s.ropes.push_back(rope(k, s, "rope.freq_base", k.number("rope.freq_base", 1e6), true));
+  const bool older = !k.has("rope.freq_base_swa") && k.has("rope.local.freq_base");
+  const std::string_view local_base = older ? "rope.local.freq_base" : "rope.freq_base_swa";
+  s.ropes.push_back(rope(k, s, local_base, k.number(local_base, 1e4), false));
   const LayerSpec global{.window = 0, .rope = 0};
   const LayerSpec local{.window = k.integer("attention.sliding_window", 512), .rope = 1};
   const std::vector<bool> windowed = windowed_layers(k, s.L);
@@ -104,7 +115,7 @@ void gemma3(const Keys& k, ModelSpec& s) {
 }
 
 void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
-  s.ropes.push_back(rope(k, s, k.number("rope.freq_base", base), true));
+  s.ropes.push_back(rope(k, s, "rope.freq_base", k.number("rope.freq_base", base), true));
   s.layers.assign(static_cast<size_t>(s.L), LayerSpec{});
 }
 

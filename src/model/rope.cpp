@@ -2,23 +2,32 @@
 
 #include <cmath>
 #include <numbers>
+#include <optional>
 
 #include "base/error.h"
 
 namespace hearth::model {
 namespace {
 
+std::string_view key_of(const RopeInput& in, std::string_view name) {
+  const auto own = in.keys.find(name);
+  return own == in.keys.end() ? name : std::string_view(own->second);
+}
+
+// "rope_type yarn", in the file's words.
+std::string rule_of(const RopeInput& in) { return fmt::format("{} {}", key_of(in, "rope_type"), in.type); }
+
 double number(const RopeInput& in, std::string_view key, std::optional<double> absent, const std::string& what) {
   const json::Value* v = in.numbers.get(key);
-  if (v) return v->as_double(fmt::format("{}: {}", what, key));
-  if (!absent) fail(ErrorKind::corrupt_file, "{}: rope_type {} needs {}", what, in.type, key);
+  if (v) return v->as_double(fmt::format("{}: {}", what, key_of(in, key)));
+  if (!absent) fail(ErrorKind::corrupt_file, "{}: {} needs {}", what, rule_of(in), key_of(in, key));
   return *absent;
 }
 
 double positive(const RopeInput& in, std::string_view key, std::optional<double> absent, const std::string& what) {
   const double v = number(in, key, absent, what);
   if (!(v > 0) || !std::isfinite(v))
-    fail(ErrorKind::corrupt_file, "{}: rope_type {} has {} {}, it must be positive", what, in.type, key, v);
+    fail(ErrorKind::corrupt_file, "{}: {} has {} {}, it must be positive", what, rule_of(in), key_of(in, key), v);
   return v;
 }
 
@@ -60,7 +69,8 @@ float yarn(const RopeInput& in, const std::string& what, std::vector<double>& f)
   };
   double lo = turn(positive(in, "beta_fast", 32.0, what)), hi = turn(positive(in, "beta_slow", 1.0, what));
   const json::Value* truncate = in.numbers.get("truncate");
-  if (!truncate || truncate->as_bool(what + ": truncate")) lo = std::floor(lo), hi = std::ceil(hi);
+  if (!truncate || truncate->as_bool(fmt::format("{}: {}", what, key_of(in, "truncate"))))
+    lo = std::floor(lo), hi = std::ceil(hi);
   lo = std::max(0.0, lo), hi = std::min(rot - 1, hi);
   for (size_t i = 0; i < f.size(); ++i) {
     const double t = std::min(1.0, std::max(0.0, (static_cast<double>(i) - lo) / std::max(hi - lo, 1e-3)));
@@ -77,11 +87,12 @@ float longrope(const RopeInput& in, const std::string& what, std::vector<double>
   const bool is_long = static_cast<double>(in.context) > S0;
   const char* key = is_long ? "long_factor" : "short_factor";
   const json::Value* list = in.numbers.get(key);
-  if (!list) fail(ErrorKind::corrupt_file, "{}: rope_type longrope needs {}", what, key);
-  const json::Array& factors = list->as_array(what);
+  if (!list) fail(ErrorKind::corrupt_file, "{}: {} needs {}", what, rule_of(in), key_of(in, key));
+  const std::string place = fmt::format("{}: {}", what, key_of(in, key));
+  const json::Array& factors = list->as_array(place);
   if (factors.size() != f.size())
-    fail(ErrorKind::corrupt_file, "{}: {} has {} values, {} pairs turn", what, key, factors.size(), f.size());
-  for (size_t i = 0; i < f.size(); ++i) f[i] /= factors[i].as_double(what);
+    fail(ErrorKind::corrupt_file, "{} has {} values, {} pairs turn", place, factors.size(), f.size());
+  for (size_t i = 0; i < f.size(); ++i) f[i] /= factors[i].as_double(place);
   const double stretch = static_cast<double>(in.context) / S0;
   const double by_rule = stretch <= 1 ? 1.0 : std::sqrt(1 + std::log(stretch) / std::log(S0));
   return static_cast<float>(attention_factor(in, by_rule, what));
@@ -91,11 +102,11 @@ float longrope(const RopeInput& in, const std::string& what, std::vector<double>
 
 graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
   if (!(in.base > 0) || !std::isfinite(in.base))
-    fail(ErrorKind::corrupt_file, "{}: the base of rotary embeddings (rope_theta) is {}, it must be positive", what,
-         in.base);
+    fail(ErrorKind::corrupt_file, "{}: the base of rotary embeddings ({}) is {}, it must be positive", what,
+         key_of(in, "rope_theta"), in.base);
   if (in.rot <= 0 || in.rot % 2 != 0 || in.rot > in.Dh)
-    fail(ErrorKind::corrupt_file, "{}: {} of {} head columns turn, an even number up to {} is needed", what, in.rot,
-         in.Dh, in.Dh);
+    fail(ErrorKind::corrupt_file, "{}: {} of {} head columns turn{}, an even number up to {} is needed", what, in.rot,
+         in.Dh, in.rot == in.Dh ? "" : fmt::format(" ({})", key_of(in, "partial_rotary_factor")), in.Dh);
   graph::RopeSpec spec;
   spec.rot = in.rot;
   spec.pair_stride = in.interleaved ? 0 : in.rot / 2;
@@ -122,13 +133,12 @@ graph::RopeSpec make_rope(const RopeInput& in, const std::string& what) {
     spec.pair_stride = in.Dh / 2;
   } else if (in.type != "default" && in.type != "mrope") {
     fail(ErrorKind::invalid_argument,
-         "{}: rope_type \"{}\" is unknown; supported: default, linear, dynamic, llama3, yarn, longrope, proportional, "
-         "mrope",
-         what, in.type);
+         "{}: {} \"{}\" is unknown; supported: default, linear, dynamic, llama3, yarn, longrope, proportional, mrope",
+         what, key_of(in, "rope_type"), in.type);
   }
   for (const double v : f) {
     if (!std::isfinite(static_cast<float>(v)))
-      fail(ErrorKind::corrupt_file, "{}: rope_type {} gives a frequency of {}", what, in.type, v);
+      fail(ErrorKind::corrupt_file, "{}: {} gives a frequency of {}", what, rule_of(in), v);
     spec.inv_freq.push_back(static_cast<float>(v));
   }
   return spec;

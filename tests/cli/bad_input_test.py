@@ -97,7 +97,7 @@ def patched(whole, key, pack, value):
     (b"llama.embedding_length", "<I", 577, "577"),
     (b"llama.attention.head_count", "<I", 7, "7 query heads"),
     (b"llama.attention.head_count_kv", "<I", 0, "KV heads is 0"),
-    (b"llama.rope.freq_base", "<f", float("nan"), "rope_theta"),
+    (b"llama.rope.freq_base", "<f", float("nan"), "(llama.rope.freq_base) is nan"),
     (b"tokenizer.ggml.eos_token_id", "<I", 49152, "eos_token_id is 49152"),
 ])
 def test_gguf_numbers_that_lie(run, tmp_path, model_file, key, pack, value, part):

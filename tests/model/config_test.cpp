@@ -213,6 +213,9 @@ TEST(Config, refuses_absent_and_impossible_numbers) {
             "corrupt_file: config.json: layer_types has 1 entries for 3 layers");
   EXPECT_EQ(refusal(R"("rope_theta": 0)"),
             "corrupt_file: config.json: the base of rotary embeddings (rope_theta) is 0, it must be positive");
+  EXPECT_EQ(
+      refusal(R"("model_type": "gemma3", "rope_local_base_freq": 0)"),
+      "corrupt_file: config.json: the base of rotary embeddings (rope_local_base_freq) is 0, it must be positive");
   EXPECT_EQ(refusal(R"("partial_rotary_factor": 1.5)"),
             "corrupt_file: config.json: partial_rotary_factor is 1.5, expected a share up to 1");
   EXPECT_EQ(refusal(R"("head_dim": 5)"),

@@ -183,6 +183,36 @@ TEST(GgufSpec, rope_rules_and_factors) {
   EXPECT_EQ(test::outcome([&] { parse(f); }), "corrupt_file: m.gguf: rope_freqs.weight holds a factor of 0");
 }
 
+TEST(GgufSpec, rotary_numbers_are_told_by_the_keys_of_the_file) {
+  const auto scaled = [](const char* type, std::map<std::string, double> numbers) {
+    return [type, numbers = std::move(numbers)](File& f) {
+      f.strings["llama.rope.scaling.type"] = type;
+      for (const auto& [key, v] : numbers) f.numbers["llama.rope.scaling." + key] = v;
+    };
+  };
+  const std::string file = "corrupt_file: m.gguf: ", base = file + "the base of rotary embeddings (";
+  EXPECT_EQ(refusal([](File& f) { f.numbers["llama.rope.freq_base"] = 0; }),
+            base + "llama.rope.freq_base) is 0, it must be positive");
+  EXPECT_EQ(refusal([](File& f) { f.numbers["gemma3.rope.freq_base"] = -1; }, "gemma3"),
+            base + "gemma3.rope.freq_base) is -1, it must be positive");
+  EXPECT_EQ(refusal([](File& f) { f.numbers["gemma3.rope.freq_base_swa"] = 0; }, "gemma3"),
+            base + "gemma3.rope.freq_base_swa) is 0, it must be positive");
+  EXPECT_EQ(refusal([](File& f) { f.numbers["gemma3.rope.local.freq_base"] = 0; }, "gemma3"),
+            base + "gemma3.rope.local.freq_base) is 0, it must be positive");
+  EXPECT_EQ(refusal([](File& f) { f.integers["llama.rope.dimension_count"] = 3; }),
+            file + "3 of 4 head columns turn (llama.rope.dimension_count), an even number up to 4 is needed");
+  EXPECT_EQ(refusal(scaled("linear", {})), file + "llama.rope.scaling.type linear needs llama.rope.scaling.factor");
+  EXPECT_EQ(refusal(scaled("linear", {{"factor", 0}})),
+            file + "llama.rope.scaling.type linear has llama.rope.scaling.factor 0, it must be positive");
+  EXPECT_EQ(
+      refusal(scaled("yarn", {{"factor", 2}, {"original_context_length", -1}})),
+      file + "llama.rope.scaling.type yarn has llama.rope.scaling.original_context_length -1, it must be positive");
+  EXPECT_EQ(refusal(scaled("yarn", {{"factor", 2}, {"yarn_beta_slow", -1}})),
+            file + "llama.rope.scaling.type yarn has llama.rope.scaling.yarn_beta_slow -1, it must be positive");
+  EXPECT_TRUE(
+      refusal(scaled("spiral", {})).starts_with("invalid_argument: m.gguf: llama.rope.scaling.type \"spiral\" is"));
+}
+
 TEST(GgufSpec, refuses) {
   EXPECT_EQ(
       refusal([](File&) {}, "mamba"),
@@ -199,7 +229,7 @@ TEST(GgufSpec, refuses) {
   EXPECT_EQ(refusal([](File& f) { f.numbers.erase("qwen2.rope.freq_base"); }, "qwen2"),
             "corrupt_file: m.gguf: qwen2.rope.freq_base is absent");
   EXPECT_EQ(refusal([](File& f) { f.integers["gemma3.attention.sliding_window_pattern"] = 0; }, "gemma3"),
-            "corrupt_file: m.gguf: sliding_window_pattern is 0");
+            "corrupt_file: m.gguf: gemma3.attention.sliding_window_pattern is 0");
   EXPECT_EQ(refusal([](File& f) { f.integers["gemma3.attention.sliding_window"] = -1; }, "gemma3"),
             "corrupt_file: m.gguf: the window of layer 0 is -1");
   EXPECT_EQ(refusal([](File& f) { f.integers["tokenizer.ggml.eot_token_id"] = int64_t{1} << 32; }),

@@ -186,7 +186,9 @@ TEST(Rope, refuses_numbers_that_are_absent_or_impossible) {
             "corrupt_file: config.json: rope_type yarn has beta_fast -1, it must be positive");
   RopeInput wide = input("default");
   wide.rot = 66;
-  EXPECT_EQ(refusal(wide), "corrupt_file: config.json: 66 of 64 head columns turn, an even number up to 64 is needed");
+  EXPECT_EQ(refusal(wide),
+            "corrupt_file: config.json: 66 of 64 head columns turn (partial_rotary_factor), an even number up to 64 is "
+            "needed");
 }
 
 // Zero gives infinities that every answer then carries, less than zero turns the wrong way or gives NaN far out.
