@@ -4,6 +4,8 @@
 #include <array>
 #include <optional>
 
+#include "base/ascii.h"
+
 namespace hearth {
 namespace {
 
@@ -21,9 +23,8 @@ constexpr std::array<std::string_view, 10> kSecretKeys = {"api_key",    "api-key
 // Whole names only: eos_token is none.
 constexpr std::array<std::string_view, 4> kSecretNames = {"authorization", "cookie", "set-cookie", "token"};
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+using ascii::is_alnum, ascii::lower;
 
-bool is_alnum(char c) { return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9'); }
 bool is_token(char c) { return is_alnum(c) || c == '_' || c == '-'; }
 bool is_space(char c) { return c == ' ' || c == '\t'; }
 
@@ -158,8 +159,7 @@ std::string Redactor::redact(std::string_view text) const {
 }
 
 bool names_secret(std::string_view key) {
-  std::string name(key);
-  std::transform(name.begin(), name.end(), name.begin(), lower);
+  const std::string name = lower(key);
   const auto ends = [&](std::string_view word) { return std::string_view(name).ends_with(word); };
   return std::any_of(kSecretKeys.begin(), kSecretKeys.end(), ends) ||
          std::find(kSecretNames.begin(), kSecretNames.end(), name) != kSecretNames.end();

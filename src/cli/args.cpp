@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "cli/units.h"
 #include "hub/nearest.h"
@@ -112,7 +113,7 @@ std::string_view name_of(Origin origin) {
 
 std::string env_name(const Flag& flag) {
   std::string name = "HEARTH_";
-  for (const char c : flag.name) name += c == '-' ? '_' : c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const char c : flag.name) name += c == '-' ? '_' : ascii::upper(c);
   return name;
 }
 

@@ -55,10 +55,7 @@ std::pair<std::string, std::string> split_command(std::string_view line) {
   return {std::string(line.substr(0, blank)), trimmed(line.substr(blank))};
 }
 
-std::string dump_conversation(const std::string& model, const std::vector<ChatMessage>& messages) {
-  json::Object document;
-  document["schema_version"] = 1;
-  document["model"] = model;
+json::Array messages_json(std::span<const ChatMessage> messages) {
   json::Array rows;
   for (const ChatMessage& message : messages) {
     json::Object row;
@@ -66,7 +63,14 @@ std::string dump_conversation(const std::string& model, const std::vector<ChatMe
     row["content"] = message.content;
     rows.emplace_back(std::move(row));
   }
-  document["messages"] = std::move(rows);
+  return rows;
+}
+
+std::string dump_conversation(const std::string& model, const std::vector<ChatMessage>& messages) {
+  json::Object document;
+  document["schema_version"] = 1;
+  document["model"] = model;
+  document["messages"] = messages_json(messages);
   return json::dump(document, {.indent = 2}) + "\n";
 }
 

@@ -2,12 +2,14 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/json.h"
 #include "cli/chat_backend.h"
 #include "cli/line_source.h"
 #include "hub/paths.h"
@@ -59,6 +61,8 @@ class Chat {
 };
 
 // A conversation file: {"schema_version": 1, "model": ..., "messages": [{"role", "content"}]}.
+// [{role, content}, ...]
+json::Array messages_json(std::span<const ChatMessage> messages);
 std::string dump_conversation(const std::string& model, const std::vector<ChatMessage>& messages);
 // Throws Error{corrupt_file} naming `what` and the field. Roles: system (first only), then user and assistant in turn.
 std::vector<ChatMessage> parse_conversation(std::string_view text, std::string_view what);

@@ -1,6 +1,7 @@
 #include "cli/engine_backend.h"
 
 #include "base/error.h"
+#include "cli/chat.h"
 #include "cli/units.h"
 
 namespace hearth::cli {
@@ -46,16 +47,7 @@ EngineBackend::~EngineBackend() { loaded_.engine->cache().free(sequence_); }
 
 std::vector<int32_t> EngineBackend::prompt_of(std::span<const ChatMessage> messages) const {
   const model::ModelText& text = *loaded_.text;
-  if (text.has_template()) {
-    json::Array list;
-    for (const ChatMessage& m : messages) {
-      json::Object o;
-      o["role"] = m.role;
-      o["content"] = m.content;
-      list.emplace_back(std::move(o));
-    }
-    return text.encode_rendered(text.render(json::Value(std::move(list))));
-  }
+  if (text.has_template()) return text.encode_rendered(text.render(json::Value(messages_json(messages))));
   // A base model: the turns one after the other, as plain text.
   std::string joined;
   for (const ChatMessage& m : messages) joined += m.content;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 #include "cli/text_width.h"
 
@@ -18,10 +19,7 @@ constexpr size_t kTextBytesMax = size_t{4} << 20;
 
 constexpr unsigned char control(char letter) { return static_cast<unsigned char>(letter - '@'); }
 
-bool is_word_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
+bool is_word_byte(char c) { return ascii::is_alnum(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80; }
 
 // What a paste may bring in: text, tabs and line ends. Escape sequences in it would reach the terminal on redraw.
 std::string cleaned(std::string_view pasted) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
+
 namespace hearth::cli {
 namespace {
 
@@ -42,8 +44,7 @@ std::optional<double> with_unit(std::string_view text, const Unit (&units)[n]) {
   if (!value) return std::nullopt;
   std::string_view rest = digits == std::string_view::npos ? std::string_view{} : text.substr(digits);
   while (rest.starts_with(' ')) rest.remove_prefix(1);
-  std::string unit;
-  for (const char c : rest) unit += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string unit = ascii::lower(rest);
   for (const Unit& known : units)
     if (known.name == unit) return *value * known.factor;
   return std::nullopt;

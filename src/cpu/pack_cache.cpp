@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -44,10 +45,7 @@ std::span<const std::byte> head_of(const Foot& foot) {
 void append_hex(std::string& out, uint64_t value) { out += fmt::format("{:016x}", value); }
 
 bool is_key(std::string_view key) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
-           c == '_';
-  };
+  const auto plain = [](char c) { return ascii::is_alnum(c) || c == '.' || c == '-' || c == '_'; };
   return !key.empty() && key.size() <= 128 && std::ranges::all_of(key, plain);
 }
 

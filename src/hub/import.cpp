@@ -4,6 +4,7 @@
 #include <climits>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -161,8 +162,7 @@ std::string default_repo(const fs::path& source) {
   if (const size_t part = stem.find("-00001-of-"); part != stem.npos) stem.resize(part);
   std::string name;
   for (const char c : stem) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+    const bool plain = ascii::is_alnum(c) || c == '.' || c == '_';
     const char next = plain ? c : '-';
     if ((next == '-' || next == '.') && (name.empty() || name.back() == '-' || name.back() == '.')) continue;
     name += next;

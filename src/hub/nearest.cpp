@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/ascii.h"
+
 namespace hearth::hub {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+using ascii::lower;
 
 bool starts_with_ignoring_case(std::string_view text, std::string_view part) {
   return text.size() >= part.size() &&

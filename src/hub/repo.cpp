@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/json.h"
@@ -20,10 +21,8 @@ bool is_name_part(std::string_view part) {
   if (part.empty() || part.size() > 96 || part.find("..") != part.npos || part.find("--") != part.npos) return false;
   for (const char end : {part.front(), part.back()})
     if (end == '-' || end == '.') return false;
-  return std::all_of(part.begin(), part.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-           c == '-';
-  });
+  return std::all_of(part.begin(), part.end(),
+                     [](char c) { return ascii::is_alnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 bool is_blob_name(std::string_view name) {

@@ -4,15 +4,14 @@
 #include <cmath>
 #include <set>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/utf8.h"
 
 namespace hearth::hub {
 namespace {
 
-bool is_bare(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
+bool is_bare(char c) { return ascii::is_alnum(c) || c == '_' || c == '-'; }
 
 // One line of the file: every value of the subset ends on the line it begins on.
 class LineParser {
@@ -138,7 +137,8 @@ class LineParser {
     if (word == "false") return false;
     std::string digits;
     for (size_t i = 0; i < word.size(); ++i)
-      if (word[i] != '_' || i == 0 || i + 1 == word.size() || !is_digit(word[i - 1]) || !is_digit(word[i + 1]))
+      if (word[i] != '_' || i == 0 || i + 1 == word.size() || !ascii::is_digit(word[i - 1]) ||
+          !ascii::is_digit(word[i + 1]))
         digits += word[i];
     std::string_view number = digits;
     if (number.starts_with('+')) number.remove_prefix(1);
@@ -153,8 +153,6 @@ class LineParser {
       return real;
     bad(fmt::format("'{}' is no value: strings stand in quotes", word));
   }
-
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
   std::string_view text_, what_;
   std::string place_;  // the key whose value is being read, for errors

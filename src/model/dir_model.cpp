@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/log.h"
@@ -14,12 +15,6 @@ constexpr size_t kTemplateBytesMax = 4u << 20, kCardBytesMax = 4u << 20;
 
 std::string read(const std::filesystem::path& path, size_t bytes_max) {
   return io::real_fs().read_file(path, bytes_max);
-}
-
-std::string lower(std::string_view name) {
-  std::string out;
-  for (const char c : name) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return out;
 }
 
 class DirModel final : public Model {
@@ -145,7 +140,7 @@ class DirModel final : public Model {
   ListedTensor listed(const formats::SafeTensor& t) const {
     const auto dims = t.shape.dims();
     ListedTensor out{.name = t.name,
-                     .type = lower(t.dtype_name),
+                     .type = ascii::lower(t.dtype_name),
                      .shape = {dims.begin(), dims.end()},
                      .values = t.shape.size(),
                      .bytes = static_cast<int64_t>(t.data.size())};

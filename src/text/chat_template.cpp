@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_set>
 
+#include "base/ascii.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "text/template/ast.h"
@@ -105,9 +106,7 @@ std::string joined_parts(const json::Array& parts, size_t message, const std::st
 }
 
 bool is_name(std::string_view s) {
-  return std::all_of(s.begin(), s.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-  });
+  return std::all_of(s.begin(), s.end(), [](char c) { return ascii::is_alnum(c) || c == '_' || c == '-'; });
 }
 
 // Bytes of all strings in it.

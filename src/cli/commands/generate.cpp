@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "cli/chat.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
@@ -71,16 +72,10 @@ std::vector<int32_t> prompt_ids(const Context& context, const LoadedModel& loade
   const model::ModelText& text = *loaded.text;
   std::vector<int32_t> encoded;
   if (!args.on("raw") && text.has_template()) {
-    json::Array messages;
-    const auto say = [&](const char* role, const std::string& content) {
-      json::Object o;
-      o["role"] = role;
-      o["content"] = content;
-      messages.emplace_back(std::move(o));
-    };
-    if (const auto system = args.text("system")) say("system", *system);
-    say("user", prompt.text);
-    encoded = text.encode_rendered(text.render(json::Value(std::move(messages))));
+    std::vector<ChatMessage> messages;
+    if (const auto system = args.text("system")) messages.push_back({"system", *system});
+    messages.push_back({"user", prompt.text});
+    encoded = text.encode_rendered(text.render(json::Value(messages_json(messages))));
   } else {
     if (args.given("system"))
       fail(ErrorKind::invalid_argument, "--system needs a chat template: {}",

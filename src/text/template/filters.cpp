@@ -1,5 +1,9 @@
 // Filters over single values: text, numbers, JSON. Those over sequences stand in sequence_filters.cpp.
+#include "base/ascii.h"
 #include "text/template/filters.h"
+#include "text/template/formatting.h"
+#include "text/template/operators.h"
+#include "text/template/unicode.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +11,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-
-#include "text/template/formatting.h"
-#include "text/template/operators.h"
-#include "text/template/unicode.h"
 
 namespace hearth::text::jinja {
 namespace {
@@ -225,8 +225,7 @@ Value urlencode(Interpreter& in, const Value& v, const Args& args) {
   const auto quote = [&](std::string& out, std::string_view s, bool query) {
     charge(in, s);
     for (const char c : s) {
-      const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-                         c == '.' || c == '-' || c == '~' || (c == '/' && !query);
+      const bool plain = ascii::is_alnum(c) || c == '_' || c == '.' || c == '-' || c == '~' || (c == '/' && !query);
       if (plain) out += c;
       else if (query && c == ' ') out += '+';
       else out += fmt::format("%{:02X}", static_cast<unsigned char>(c));

@@ -93,23 +93,37 @@ size_t run_of(std::string_view text, size_t at, uint16_t any) {
   return at;
 }
 
+// How far a scanner goes from a place, and whether that is a match.
+struct Step {
+  size_t end;
+  bool matches;
+};
+
+// Spans that tile the text: each match, and what lies between two of them as one. step(at) moves on.
+template <class Next>
+void tile(std::string_view text, std::vector<Span>& out, const Next& step) {
+  size_t gap = 0, at = 0;
+  while (at < text.size()) {
+    const Step next = step(at);
+    if (next.matches) {
+      if (gap < at) out.push_back({gap, at, false});
+      out.push_back({at, next.end, true});
+      gap = next.end;
+    }
+    at = next.end;
+  }
+  if (gap < at) out.push_back({gap, at, false});
+}
+
 class WordScanner : public Matcher {
  public:
   explicit WordScanner(const WordPattern& p) : p_(p) {}
 
   void find(std::string_view text, std::vector<Span>& out) const override {
-    size_t gap = 0, at = 0;
-    while (at < text.size()) {
+    tile(text, out, [&](size_t at) {
       const size_t end = match(text, at);
-      if (end == at) {
-        at += decode(text, at).size;
-        continue;
-      }
-      if (gap < at) out.push_back({gap, at, false});
-      out.push_back({at, end, true});
-      at = gap = end;
-    }
-    if (gap < at) out.push_back({gap, at, false});
+      return end > at ? Step{end, true} : Step{at + decode(text, at).size, false};
+    });
   }
 
  private:
@@ -250,8 +264,7 @@ class RunScanner : public Matcher {
       : is_member_(is_member), longest_(longest), whole_only_(whole_only) {}
 
   void find(std::string_view text, std::vector<Span>& out) const override {
-    size_t gap = 0, at = 0;
-    while (at < text.size()) {
+    tile(text, out, [&](size_t at) {
       size_t end = at, n = 0;
       while (end < text.size() && (longest_ == 0 || n < longest_)) {
         const CodePoint c = decode(text, end);
@@ -259,15 +272,9 @@ class RunScanner : public Matcher {
         end += c.size;
         ++n;
       }
-      if (n == 0 || (whole_only_ && n < longest_)) {
-        at = n == 0 ? at + decode(text, at).size : end;
-        continue;
-      }
-      if (gap < at) out.push_back({gap, at, false});
-      out.push_back({at, end, true});
-      at = gap = end;
-    }
-    if (gap < at) out.push_back({gap, at, false});
+      if (n == 0) return Step{at + decode(text, at).size, false};
+      return Step{end, !whole_only_ || n >= longest_};
+    });
   }
 
  private:
