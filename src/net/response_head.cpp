@@ -76,11 +76,11 @@ void check_response(int status, const std::vector<Header>& headers, std::string_
     fail(ErrorKind::invalid_argument, "an answer's status is {}, expected 200 to 599", status);
   if (!is_value(content_type))
     fail(ErrorKind::invalid_argument, "an answer's content type has control characters: {}",
-         printable_line(content_type, 100));
+         printable(content_type, 100));
   for (const auto& [name, value] : headers) {
-    if (!is_token(name)) fail(ErrorKind::invalid_argument, "{} is no name of a header", printable_line(name, 100));
+    if (!is_token(name)) fail(ErrorKind::invalid_argument, "{} is no name of a header", printable(name, 100));
     if (!is_value(value))
-      fail(ErrorKind::invalid_argument, "the header {} has control characters: {}", name, printable_line(value, 100));
+      fail(ErrorKind::invalid_argument, "the header {} has control characters: {}", name, printable(value, 100));
     for (const std::string_view own : kOwn)
       if (same_token(name, own)) fail(ErrorKind::invalid_argument, "the header {} is set by the server alone", name);
   }

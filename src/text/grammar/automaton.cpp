@@ -314,7 +314,7 @@ std::string Automaton::expected(const Place& at) const {
   }
   for (int b = 0; b < 256 && out.size() < 16; ++b)
     if (set.contains(static_cast<uint8_t>(b))) out += static_cast<char>(b);
-  return printable_line(out);
+  return printable(out);
 }
 
 }  // namespace hearth::text::grammar

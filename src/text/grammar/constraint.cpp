@@ -204,8 +204,7 @@ void Constraint::accept(int32_t id) {
     case Phase::ended: break;
   }
   if (!accepted)
-    fail(ErrorKind::invalid_argument, "token {} \"{}\" cannot follow \"{}\"", id, printable_line(bytes),
-         printable_line(tail_));
+    fail(ErrorKind::invalid_argument, "token {} \"{}\" cannot follow \"{}\"", id, printable(bytes), printable(tail_));
   tail_ += bytes.substr(bytes.size() - std::min(bytes.size(), kTailMax));
   if (tail_.size() > kTailMax) tail_.erase(0, tail_.size() - kTailMax);
   settle();
@@ -216,7 +215,7 @@ void Constraint::fail_empty() const {
   if (phase_ == Phase::only_end)
     fail(ErrorKind::invalid_argument, "the answer is complete but the vocabulary has no end token");
   fail(ErrorKind::invalid_argument, "no token of the vocabulary can follow \"{}\": the grammar wants one of \"{}\"",
-       printable_line(tail_), matcher_.expected());
+       printable(tail_), matcher_.expected());
 }
 
 }  // namespace hearth::text

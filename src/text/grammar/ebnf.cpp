@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "base/printable.h"
 #include "text/grammar/expr.h"
 #include "text/grammar/grammar.h"
@@ -29,7 +30,7 @@ class EbnfParser {
   GrammarPtr parse() {
     if (text_.size() > kGrammarBytesMax)
       fail(ErrorKind::invalid_argument, "the grammar has {} bytes, the limit is {}", text_.size(), kGrammarBytesMax);
-    if (!unicode::valid(text_)) fail(ErrorKind::invalid_argument, "the grammar is not UTF-8");
+    if (!is_utf8(text_)) fail(ErrorKind::invalid_argument, "the grammar is not UTF-8");
     lark_ = !has_gbnf_rule();
     skip();
     while (at_ < text_.size()) {
@@ -172,7 +173,7 @@ class EbnfParser {
     if (next_is("->")) bad("aliases are not supported");
     if (c == '%') bad("directives (%import, %ignore) are not supported");
     if (c == '<') bad("token references are not supported");
-    bad(fmt::format("unexpected \"{}\"", printable_line(text_.substr(at_, unicode::decode(text_, at_).size))));
+    bad(fmt::format("unexpected \"{}\"", printable(text_.substr(at_, unicode::decode(text_, at_).size))));
   }
 
   void open(char close) {
@@ -302,7 +303,7 @@ class EbnfParser {
     const std::string_view pattern = text_.substr(begin, at_ - begin);
     ++at_;
     if (name_end(at_) > at_) bad("flags of a regex are not supported");
-    const std::string what = fmt::format("the grammar's regex /{}/", printable_line(pattern, 60));
+    const std::string what = fmt::format("the grammar's regex /{}/", printable(pattern, 60));
     quantified({.expr = regex_expr(b_, pattern, {.what = what})});
   }
 

@@ -114,8 +114,8 @@ void SchemaReader::check_keywords(const json::Object& schema, const std::string&
   for (const json::Member& m : schema) {
     const std::string& name = m.first;
     if (!typed(name) && !holds(kGeneral, name) && !holds(kNotes, name) && !name.starts_with("x-"))
-      fail(ErrorKind::invalid_argument, "schema keyword \"{}\" at {} is not supported", printable_line(name, 60),
-           fmt::format("{}.{}", path, printable_line(name, 60)));
+      fail(ErrorKind::invalid_argument, "schema keyword \"{}\" at {} is not supported", printable(name, 60),
+           fmt::format("{}.{}", path, printable(name, 60)));
     if (m.second.is_null() && name != "const" && name != "default" && !holds(kNotes, name))
       fail(ErrorKind::invalid_argument, "schema keyword \"{}\" at {} is null", name, path);
   }
@@ -123,8 +123,7 @@ void SchemaReader::check_keywords(const json::Object& schema, const std::string&
 
 const json::Value& SchemaReader::resolve(const std::string& reference, const std::string& path) const {
   const auto bad = [&](std::string_view why) {
-    fail(ErrorKind::invalid_argument, "schema keyword \"$ref\" at {}: \"{}\" {}", path, printable_line(reference, 80),
-         why);
+    fail(ErrorKind::invalid_argument, "schema keyword \"$ref\" at {}: \"{}\" {}", path, printable(reference, 80), why);
   };
   if (reference != "#" && !reference.starts_with("#/"))
     bad("is not supported: only references into the schema itself, #/$defs/name, are");
@@ -240,7 +239,7 @@ uint8_t SchemaReader::types(const SchemaParts& parts, const std::string& path) c
       for (const auto& [known, bits] : kNames)
         if (known == text) return bits;
       fail(ErrorKind::invalid_argument, "schema keyword \"type\" at {}: unknown type \"{}\"", path,
-           printable_line(text, 60));
+           printable(text, 60));
     };
     uint8_t own = 0;
     if (const json::Array* list = type->array())

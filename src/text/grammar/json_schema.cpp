@@ -170,7 +170,7 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
 
   std::vector<JsonParts::Member> members;
   for (const std::string& name : names) {
-    const std::string place = fmt::format("{}.properties.{}", path, printable_line(name, 60));
+    const std::string place = fmt::format("{}.properties.{}", path, printable(name, 60));
     const SchemaParts set = reader_.member(parts, &name, path);
     const bool needed = required.contains(name);
     if (!reader_.flattened(set, place)) {
@@ -184,14 +184,14 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
   std::vector<Expr> extras;
   std::vector<DfaPtr> taken;
   for (const std::string& pattern : patterns) {
-    const std::string place = fmt::format("{}.patternProperties.{}", path, printable_line(pattern, 60));
+    const std::string place = fmt::format("{}.patternProperties.{}", path, printable(pattern, 60));
     const std::string what = fmt::format("the pattern at {}", place);
     Dfa key = regex_dfa(b_, pattern, {.encoding = Encoding::json, .search = true, .what = what});
     for (size_t i = 0; i < taken.size(); ++i)
       if (intersection(key, *taken[i], b_.budget()).states() > 0)
         fail(ErrorKind::invalid_argument,
              "schema keyword \"patternProperties\" at {}: the patterns {} and {} share names, which is not supported",
-             path, printable_line(pattern, 60), printable_line(patterns[i], 60));
+             path, printable(pattern, 60), printable(patterns[i], 60));
     taken.push_back(std::make_shared<const Dfa>(key));
     if (!names.empty()) {
       std::vector<Expr> literals;

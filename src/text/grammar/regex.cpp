@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/tokenizer/unicode.h"
 
 namespace hearth::text {
@@ -22,7 +23,7 @@ class RegexParser {
   Expr parse() {
     if (text_.size() > kGrammarBytesMax)
       fail(ErrorKind::invalid_argument, "{} has {} bytes, the limit is {}", use_.what, text_.size(), kGrammarBytesMax);
-    if (!unicode::valid(text_)) fail(ErrorKind::invalid_argument, "{} is not UTF-8", use_.what);
+    if (!is_utf8(text_)) fail(ErrorKind::invalid_argument, "{} is not UTF-8", use_.what);
     groups_.emplace_back();
     while (at_ < text_.size()) one();
     if (groups_.size() > 1) bad("a group is not closed");

@@ -38,7 +38,7 @@ ToolDialect tool_dialect(std::string_view name) {
     all += all.empty() ? "" : ", ";
     all += known;
   }
-  fail(ErrorKind::invalid_argument, "tool dialect \"{}\" is not one of {}", printable_line(name, 60), all);
+  fail(ErrorKind::invalid_argument, "tool dialect \"{}\" is not one of {}", printable(name, 60), all);
 }
 
 ToolDialect choose_dialect(std::string_view source, const std::function<bool(std::string_view)>& has_piece) {

@@ -12,7 +12,7 @@ namespace hearth::text {
 namespace {
 
 // A call's or a result's id, for an error.
-std::string shown(std::string_view id) { return printable_line(id, 60); }
+std::string shown(std::string_view id) { return printable(id, 60); }
 
 std::string role_of(const json::Value& message) {
   const json::Value* role = message.get("role");

@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "text/template/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth::text::tools {
 namespace {
