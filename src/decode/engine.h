@@ -73,6 +73,7 @@ class Engine {
   const model::ModelSpec& spec() const { return model_->spec(); }
   graph::Executor& executor() { return *executor_; }
   KvCache& cache() { return *cache_; }
+  graph::KvStorage& kv() { return *kv_; }
   const EngineOptions& options() const { return options_; }
   int64_t context() const { return context_; }  // positions that fit
   int64_t kv_bytes() const { return kv_->bytes(); }

@@ -46,8 +46,7 @@ void KvCache::drop(size_t group, int32_t page) {
 
 // Pages at the front that the next position does not see; those given back count.
 int64_t KvCache::behind_window(const Sequence& s, size_t group) const {
-  const int64_t window = groups_[group].window;
-  return window == 0 ? 0 : std::max<int64_t>(0, s.length() - window + 1) / kPagePositions;
+  return first_page_seen(groups_[group], s.length());
 }
 
 // The page that is partly filled would be written, and others read it.
@@ -112,8 +111,7 @@ int64_t KvCache::reusable_length(const Sequence& s, int64_t wanted) const {
   const int64_t length = std::min(wanted, s.length());
   for (size_t g = 0; g < groups_.size(); ++g) {
     if (groups_[g].window == 0) continue;
-    const int64_t first = std::max<int64_t>(0, length - groups_[g].window + 1) / kPagePositions;
-    for (int64_t i = first; i < pages_of(length); ++i)
+    for (int64_t i = first_page_seen(groups_[g], length); i < pages_of(length); ++i)
       if (s.pages[g][static_cast<size_t>(i)] < 0) return 0;
   }
   return length;
@@ -127,6 +125,23 @@ Sequence KvCache::fork(const Sequence& s) {
       if (page >= 0) ++count_[g][static_cast<size_t>(page)];
   }
   return copy;
+}
+
+int64_t KvCache::pages_seen(size_t group, int64_t length) const {
+  return pages_of(length) - first_page_seen(groups_[group], length);
+}
+
+std::optional<Sequence> KvCache::blank(std::span<const int32_t> ids) {
+  const auto length = static_cast<int64_t>(ids.size());
+  for (size_t g = 0; g < groups_.size(); ++g)
+    if (pages_seen(g, length) > pages_free(g)) return std::nullopt;
+  Sequence s = make();
+  s.ids.assign(ids.begin(), ids.end());
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    s.pages[g].assign(static_cast<size_t>(first_page_seen(groups_[g], length)), -1);
+    while (static_cast<int64_t>(s.pages[g].size()) < pages_of(length)) s.pages[g].push_back(take(g));
+  }
+  return s;
 }
 
 void KvCache::free(Sequence& s) {

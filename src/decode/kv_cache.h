@@ -1,6 +1,7 @@
 // Pages of the KV cache: who holds which page of which group. Pure bookkeeping; storage is the executor's.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,12 @@ class KvCache {
   int64_t reusable_length(const Sequence& s, int64_t wanted) const;
 
   Sequence fork(const Sequence& s);  // shares all pages
+
+  // A sequence of these ids with pages of its own for what the position behind them sees; the caller fills their bytes.
+  // Absent, changing nothing, when some group has fewer than pages_seen() free ones.
+  std::optional<Sequence> blank(std::span<const int32_t> ids);
+  int64_t pages_seen(size_t group, int64_t length) const;
+
   void free(Sequence& s);
 
   // Pages of a group that reserve(s, n) would lack; 0: it succeeds as far as this group goes.
@@ -55,6 +62,7 @@ class KvCache {
   void drop(size_t group, int32_t page);
   int32_t references(size_t group, int32_t page) const { return count_[group][static_cast<size_t>(page)]; }
 
+  std::span<const graph::KvGroup> groups() const { return groups_; }
   int64_t pages_free(size_t group) const { return static_cast<int64_t>(free_[group].size()); }
   int64_t pages_total(size_t group) const { return storage_.pages(static_cast<int32_t>(group)); }
 
@@ -74,6 +82,12 @@ class KvCache {
 // Pages that hold so many positions.
 constexpr int64_t pages_of(int64_t positions) {
   return (positions + graph::kPagePositions - 1) / graph::kPagePositions;
+}
+
+// The first page of a group that the position behind `length` others sees.
+constexpr int64_t first_page_seen(const graph::KvGroup& group, int64_t length) {
+  const int64_t first = length - group.window + 1;
+  return group.window == 0 || first < 0 ? 0 : first / graph::kPagePositions;
 }
 
 // Pages of a group that `positions` positions of one sequence need at most, given that a step appends up to `rows`

@@ -15,7 +15,10 @@ PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes)
   for (size_t g = 0; g < page_bytes_.size(); ++g) nodes_.emplace_back(static_cast<size_t>(cache.pages_total(g)), 0);
 }
 
-PrefixTree::~PrefixTree() { shrink(0); }
+PrefixTree::~PrefixTree() {
+  evicts_ = nullptr;
+  shrink(0);
+}
 
 void PrefixTree::refer(size_t group, int32_t page) {
   cache_.hold(group, page);
@@ -136,6 +139,18 @@ void PrefixTree::insert(std::string_view space, const Sequence& s) {
   ++entries_;
 }
 
+void PrefixTree::show(const Node& leaf) const {
+  Path path;
+  const Node* node = &leaf;
+  for (; node->parent; node = node->parent) path.nodes.push_back(const_cast<Node*>(node));
+  std::ranges::reverse(path.nodes);
+  std::vector<int32_t> ids;
+  for (const Node* each : path.nodes) ids.insert(ids.end(), each->ids.begin(), each->ids.end());
+  path.length = leaf.end();
+  for (const auto& [space, root] : roots_)
+    if (&root == node) evicts_(space, pages_along(path, ids));
+}
+
 PrefixTree::Node* PrefixTree::remove(Node* leaf) {
   for (size_t g = 0; g < leaf->pages.size(); ++g)
     for (const int32_t page : leaf->pages[g])
@@ -180,7 +195,11 @@ bool PrefixTree::make_room(size_t group, int64_t pages) {
 }
 
 void PrefixTree::shrink(int64_t bytes) {
-  drop_leaves([](const Node&) { return true; }, [&] { return bytes_ <= bytes; });
+  const auto any = [&](const Node& leaf) {
+    if (evicts_) show(leaf);
+    return true;
+  };
+  drop_leaves(any, [&] { return bytes_ <= bytes; });
   std::erase_if(roots_, [](const auto& root) { return root.second.children.empty(); });
 }
 

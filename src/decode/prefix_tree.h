@@ -2,11 +2,13 @@
 // one by one, never by a hash.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "decode/kv_cache.h"
@@ -36,8 +38,10 @@ class PrefixTree {
   // Gives up leaves that free a page of the group, those used longest ago first, until it has `pages` free ones. False:
   // none is left.
   bool make_room(size_t group, int64_t pages);
-  // The same until the tree refers to no more bytes.
+  // The same until the tree refers to no more bytes. Each leaf that goes so is shown first, with all that lies before
+  // it.
   void shrink(int64_t bytes);
+  void on_evict(std::function<void(std::string_view space, const Sequence& s)> call) { evicts_ = std::move(call); }
 
   int64_t bytes() const { return bytes_; }      // of the pages referred to; one that two nodes share counts once
   int64_t entries() const { return entries_; }  // nodes
@@ -63,6 +67,7 @@ class PrefixTree {
   void mend(Node& node, const Sequence& s);
   void refer(size_t group, int32_t page);
   void release(size_t group, int32_t page);
+  void show(const Node& leaf) const;
   Node* remove(Node* leaf);  // returns the parent if that is a leaf now
   template <class Worth, class Enough>
   bool drop_leaves(const Worth& worth, const Enough& enough);
@@ -71,6 +76,7 @@ class PrefixTree {
   std::vector<int64_t> page_bytes_;
   std::vector<std::vector<int32_t>> nodes_;  // that refer to a page, by group
   std::map<std::string, Node, std::less<>> roots_;
+  std::function<void(std::string_view space, const Sequence& s)> evicts_;
   uint64_t clock_ = 0;
   int64_t bytes_ = 0, entries_ = 0;
 };

@@ -18,6 +18,8 @@ std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& 
 
 Scheduler::Scheduler(Engine& engine, SchedulerOptions options)
     : engine_(engine), options_(options), prefixes_(engine.cache(), engine.page_bytes()) {
+  if (PrefixDisk* disk = options.disk)
+    prefixes_.on_evict([disk](std::string_view space, const Sequence& s) { disk->keep(space, s); });
   if (engine.options().gathered_max < engine.options().sequences_max)
     hearth::fail(ErrorKind::invalid_argument, "{} rows decode together, logits are gathered for {}",
                  engine.options().sequences_max, engine.options().gathered_max);
@@ -150,6 +152,7 @@ void Scheduler::hold(RequestId id) {
   const auto keep = [&](RowPtr row) {
     row->held = true;
     leave_prompt(*row);  // the others do not wait for its reader; started anew, it finds what they evaluated
+    row->restore.reset();
     held_.push_back(std::move(row));
   };
   waiting_.remove([&](const RowPtr& row) { return row->id == id; }, keep);
@@ -263,15 +266,15 @@ bool Scheduler::admit() {
 void Scheduler::start(RowPtr row) {
   SharedPrompt* prompt = row->shared && row->shared->evaluates != row.get() ? row->shared : nullptr;
   const bool evaluated = prompt && prompt->state == SharedPrompt::State::ready;
-  row->sequence = evaluated ? engine_.cache().fork(prompt->sequence)
-                            : prefixes_.match(row->request.space, row->history,
-                                              static_cast<int64_t>(row->history.size()) - 1);
+  row->sequence =
+      evaluated ? engine_.cache().fork(prompt->sequence)
+                : prefixes_.match(row->request.space, row->history, static_cast<int64_t>(row->history.size()) - 1);
   if (row->admitted == Clock::time_point()) {  // else it was parked
     row->admitted = Clock::now();
     row->stats.queue_ms = ms_between(row->submitted, row->admitted);
-    row->stats.cached_tokens = row->sequence.length();
-    if (row->events.admitted) row->events.admitted(row->stats.prompt_tokens, row->stats.cached_tokens);
   }
+  if (!evaluated) begin_restore(*row);
+  if (!row->restore) announce(*row);
   active_.push_back(std::move(row));
   if (!prompt) return;
   Row& last = *active_.back();
@@ -279,6 +282,46 @@ void Scheduler::start(RowPtr row) {
   if (!evaluated) return;
   logits_ = prompt->logits;
   draw(last, logits_);
+}
+
+void Scheduler::announce(Row& row) {
+  if (std::exchange(row.announced, true)) return;
+  row.stats.cached_tokens = row.sequence.length();
+  if (row.events.admitted) row.events.admitted(row.stats.prompt_tokens, row.stats.cached_tokens);
+}
+
+// Where the disk has more of a row's ids than the tree, and there are pages without parking anybody.
+void Scheduler::begin_restore(Row& row) {
+  PrefixDisk* disk = options_.disk;
+  if (!disk) return;
+  const std::string& space = row.request.space;
+  const int64_t most = static_cast<int64_t>(row.history.size()) - 1;
+  const int64_t length = disk->match_length(space, row.history, most);
+  if (length < row.sequence.length() + graph::kPagePositions) return;
+  for (size_t g = 0; g < engine_.page_bytes().size(); ++g)
+    while (!prefixes_.make_room(g, engine_.cache().pages_seen(g, length)))
+      if (!give_up_prompt() && !disk->give_up_pages() && !park_held()) return;
+  row.restore = disk->restore(space, row.history, most);
+  if (row.restore) engine_.cache().free(row.sequence);
+}
+
+// Some megabytes a step, so that the others decode on.
+void Scheduler::advance_restores() {
+  constexpr int64_t kBytes = 16 << 20;
+  for (const RowPtr& row : active_) {
+    if (!row->restore) continue;
+    try {
+      if (!row->restore->advance(kBytes)) return;
+      row->sequence = row->restore->take();
+      row->restore.reset();
+    } catch (const Error& error) {
+      options_.disk->drop(*row->restore, error);
+      row->restore.reset();
+      row->sequence = prefixes_.match(row->request.space, row->history, static_cast<int64_t>(row->history.size()) - 1);
+    }
+    announce(*row);
+    return;
+  }
 }
 
 Scheduler::Counts Scheduler::counts() const {

@@ -19,6 +19,7 @@
 #include "decode/constraint.h"
 #include "decode/engine.h"
 #include "decode/generate.h"
+#include "decode/prefix_disk.h"
 #include "decode/prefix_tree.h"
 #include "decode/wait_queue.h"
 
@@ -28,6 +29,7 @@ struct SchedulerOptions {
   int64_t waiting_max = 256;             // requests that may wait; more are refused
   int64_t prefix_bytes = 2'000'000'000;  // of the KV pool, kept for later requests; 0: nothing is kept
   int64_t tokens_reserved = 1024;        // of an answer, counted at admission; longer ones grow into what is free
+  PrefixDisk* disk = nullptr;  // finished answers go there, and prompts come from there; outlives the scheduler
 };
 
 struct Request {
@@ -52,7 +54,8 @@ struct TokenEvent {
 };
 
 // Called on the engine thread, from step() or the scheduler's destructor; each request ends with one call of done or
-// failed. None may throw or call the scheduler. Each may be empty.
+// failed. `admitted` comes once its cached positions are in place. None may throw or call the scheduler. Each may be
+// empty.
 struct Events {
   std::function<void(int64_t prompt, int64_t cached)> admitted;
   std::function<bool(const TokenEvent& token)> token;  // false: that was enough (finish = stop)
@@ -78,8 +81,8 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Throws, and does nothing: Error{invalid_argument} for an empty prompt, an id outside the vocabulary, sampler
-  // options or top_logprobs out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers; Error{busy} when
-  // waiting_max requests wait.
+  // options or top_logprobs out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers;
+  // Error{busy} when waiting_max requests wait.
   RequestId submit(Request request, Events events);
 
   // Several answers to one prompt, which is evaluated once (spec server 15): requests alike in prompt, space and owner.
@@ -96,10 +99,12 @@ class Scheduler {
   void hold(RequestId id);
   void release(RequestId id);
 
-  // One step. False: there was nothing to do, though requests may be held. Never throws: what goes wrong ends the rows that it touches.
+  // One step. False: there was nothing to do, though requests may be held. Never throws: what goes wrong ends the rows
+  // that it touches.
   bool step();
 
-  // Rows of the batch, requests that wait, those that are held, rows that were parked for want of pages since the start.
+  // Rows of the batch, requests that wait, those that are held, rows that were parked for want of pages since the
+  // start.
   struct Counts {
     int64_t active = 0, waiting = 0, held = 0, parked = 0, submitted = 0, cancelled = 0;
   };
@@ -126,6 +131,9 @@ class Scheduler {
   bool reserve(Row& row, int64_t n);
   bool give_up_prompt();
   bool park_held();
+  void begin_restore(Row& row);
+  void advance_restores();
+  void announce(Row& row);
   void park(Row& row);
   void compose();
   struct Drawn {

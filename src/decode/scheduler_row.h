@@ -23,12 +23,14 @@ struct Scheduler::Row {
   GenerateStats stats;
   Clock::time_point submitted, admitted, first_logits;
   State state = State::runs;
-  bool held = false;
-  SharedPrompt* shared = nullptr;  // until its first logits are there
-  int64_t taken = 0;               // ids of the step at hand
+  bool held = false, announced = false;
+  std::unique_ptr<PrefixRestore> restore{};  // its prompt comes from the disk; no step until it is there
+  SharedPrompt* shared = nullptr;            // until its first logits are there
+  int64_t taken = 0;                         // ids of the step at hand
 
   bool runs() const { return state == State::runs; }
   int64_t pending() const { return static_cast<int64_t>(history.size()) - sequence.length(); }
+  bool steps() const { return runs() && !restore; }
   bool decodes() const { return pending() == 1 && stats.generated_tokens > 0; }
 };
 

@@ -10,8 +10,8 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
-// Room for n more positions of a row: prefixes are given up first, then shared prompts, then pages of held rows; then
-// the youngest rows are parked, this one last.
+// Room for n more positions of a row: prefixes are given up first, then shared prompts, writes to the disk and pages of
+// held rows; then the youngest rows are parked, this one last.
 bool Scheduler::reserve(Row& row, int64_t n) {
   KvCache& cache = engine_.cache();
   for (;;) {
@@ -20,7 +20,7 @@ bool Scheduler::reserve(Row& row, int64_t n) {
       if (const int64_t pages = cache.missing(row.sequence, n, g); pages > 0)
         missing |= !prefixes_.make_room(g, cache.pages_free(g) + pages);
     if (!missing && cache.reserve(row.sequence, n)) return true;
-    if (give_up_prompt() || park_held()) continue;
+    if (give_up_prompt() || (options_.disk && options_.disk->give_up_pages()) || park_held()) continue;
     const auto youngest = std::find_if(active_.rbegin(), active_.rend(), [](const RowPtr& r) { return r->runs(); });
     const bool itself = youngest->get() == &row;
     park(**youngest);
@@ -30,6 +30,7 @@ bool Scheduler::reserve(Row& row, int64_t n) {
 
 // Its pages are free for others; it is evaluated anew when there is room, to the same ids.
 void Scheduler::park(Row& row) {
+  row.restore.reset();
   engine_.cache().free(row.sequence);
   row.state = Row::State::parked;
   ++counts_.parked;
@@ -66,7 +67,7 @@ void Scheduler::compose() {
   int64_t left = rows_max;
   for (const bool decodes : {true, false})
     for (const RowPtr& row : active_) {
-      if (!row->runs() || row->decodes() != decodes || left == 0) continue;
+      if (!row->steps() || row->decodes() != decodes || left == 0) continue;
       row->taken = std::min(row->pending(), left);
       if (!reserve(*row, row->taken)) continue;
       left -= row->taken;
@@ -83,10 +84,13 @@ void Scheduler::compose() {
 }
 
 bool Scheduler::step() {
+  if (options_.disk) options_.disk->collect();
   take_cancellations();
   const bool started = admit();
   sweep();  // answers to an evaluated prompt draw as they start
   if (active_.empty()) return started;
+  advance_restores();
+  if (std::ranges::none_of(active_, [](const RowPtr& row) { return row->steps(); })) return true;
   compose();
   sweep();
   std::span<float> logits;
@@ -167,6 +171,8 @@ void Scheduler::keep_prompt(Row& row) {
 
 void Scheduler::finish(Row& row, FinishReason reason) {
   if (row.first_logits != Clock::time_point()) row.stats.decode_ms = ms_between(row.first_logits, Clock::now());
+  row.restore.reset();
+  if (options_.disk) options_.disk->keep(row.request.space, row.sequence);
   if (options_.prefix_bytes > 0) prefixes_.insert(row.request.space, row.sequence);
   engine_.cache().free(row.sequence);
   prefixes_.shrink(options_.prefix_bytes);
@@ -176,6 +182,7 @@ void Scheduler::finish(Row& row, FinishReason reason) {
 }
 
 void Scheduler::fail(Row& row, const Error& error) {
+  row.restore.reset();
   engine_.cache().free(row.sequence);
   leave_prompt(row);
   row.state = Row::State::ended;

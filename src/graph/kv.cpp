@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "tensor/affine_quantizer.h"
@@ -73,6 +74,18 @@ int64_t HostKv::bytes() const {
 void HostKv::copy_page(int32_t group, int32_t from, int32_t to) {
   const Arena& a = arenas_[static_cast<size_t>(group)];
   std::memcpy(a.data + to * a.page_bytes, a.data + from * a.page_bytes, static_cast<size_t>(a.page_bytes));
+}
+
+void HostKv::read_page(int32_t group, int32_t page, std::span<std::byte> to) const {
+  const Arena& a = arenas_[static_cast<size_t>(group)];
+  HEARTH_CHECK(std::cmp_equal(to.size(), a.page_bytes), "{} bytes for a page of {}", to.size(), a.page_bytes);
+  std::memcpy(to.data(), a.data + page * a.page_bytes, to.size());
+}
+
+void HostKv::write_page(int32_t group, int32_t page, std::span<const std::byte> from) {
+  const Arena& a = arenas_[static_cast<size_t>(group)];
+  HEARTH_CHECK(std::cmp_equal(from.size(), a.page_bytes), "{} bytes for a page of {}", from.size(), a.page_bytes);
+  std::memcpy(a.data + page * a.page_bytes, from.data(), from.size());
 }
 
 KvBlock HostKv::block(int32_t layer, KvPart part, int32_t page, int64_t head) const {

@@ -22,6 +22,11 @@ class KvStorage {
   virtual int64_t pages(int32_t group) const = 0;
   virtual int64_t bytes() const = 0;
   virtual void copy_page(int32_t group, int32_t from, int32_t to) = 0;
+
+  // A page's bytes out and in, kv_page_bytes(group) of them, the same on every executor that stores the format so.
+  // Between steps; read_page also from another thread while others run, of a page that nobody writes.
+  virtual void read_page(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
+  virtual void write_page(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
 };
 
 int64_t kv_page_bytes(const KvGroup& group);        // all layers of the group, one page
@@ -49,6 +54,8 @@ class HostKv final : public KvStorage {
   int64_t pages(int32_t group) const override { return arenas_[static_cast<size_t>(group)].pages; }
   int64_t bytes() const override;
   void copy_page(int32_t group, int32_t from, int32_t to) override;
+  void read_page(int32_t group, int32_t page, std::span<std::byte> to) const override;
+  void write_page(int32_t group, int32_t page, std::span<const std::byte> from) override;
 
   const KvGroup& group_of(int32_t layer) const {
     return groups_[static_cast<size_t>(layers_[static_cast<size_t>(layer)].group)];

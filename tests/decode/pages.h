@@ -21,6 +21,8 @@ class Pages final : public graph::KvStorage {
     copies.push_back({group, from, to});
     content[{group, to}] = content[{group, from}];
   }
+  void read_page(int32_t, int32_t, std::span<std::byte>) const override {}
+  void write_page(int32_t, int32_t, std::span<const std::byte>) override {}
   struct Copy {
     int32_t group, from, to;
   };

@@ -1,0 +1,271 @@
+// Prefixes that come back from the disk give the ids of a cold run, and what is damaged is a miss.
+#include "decode/prefix_disk.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "decode/answers.h"
+#include "support/outcome.h"
+
+namespace hearth::decode {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+struct Kind {
+  graph::KvFormat kv = graph::KvFormat::bf16;
+  int64_t window = 0;
+};
+std::unique_ptr<Engine> engine_of(const Kind& kind, int64_t n = 2) {
+  EngineOptions options = rows(n);
+  options.kv = kind.kv;
+  return tiny_engine({.window = kind.window}, options);
+}
+
+PrefixDiskOptions in(const test::TempDir& dir, int64_t bytes_max = 1'000'000'000) {
+  return {.dir = dir.path(), .bytes_max = bytes_max, .model = "tiny", .positions_min = 64};
+}
+
+std::vector<stdfs::path> files(const test::TempDir& dir) {
+  std::vector<stdfs::path> list;
+  for (const auto& entry : stdfs::recursive_directory_iterator(dir.path()))
+    if (entry.is_regular_file()) list.push_back(entry.path());
+  std::ranges::sort(list);
+  return list;
+}
+
+// One answer from an engine and a scheduler of their own, as after a restart.
+Answer restarted(const Kind& kind, const test::TempDir& dir, const Request& r, PrefixDisk::Counts* counts = nullptr) {
+  const auto engine = engine_of(kind);
+  Answer answer;
+  {
+    PrefixDisk disk(*engine, in(dir));
+    {
+      Scheduler scheduler(*engine, {.disk = &disk});
+      scheduler.submit(r, into(answer));
+      drain(scheduler);
+    }
+    disk.flush();
+    if (counts) *counts = disk.counts();
+  }
+  expect_all_free(*engine);
+  return answer;
+}
+
+TEST(PrefixDisk, a_restart_goes_on_where_it_was_for_every_kind_of_cache) {
+  for (const Kind& kind : {Kind{graph::KvFormat::bf16, 0}, Kind{graph::KvFormat::f32, 0}, Kind{graph::KvFormat::q8, 0},
+                           Kind{graph::KvFormat::q4, 0}, Kind{graph::KvFormat::bf16, 50}}) {
+    const test::TempDir dir;
+    const auto cold = engine_of(kind);
+    const Answer first = restarted(kind, dir, asked(prompt_ids(150), 20));
+    EXPECT_EQ(first.cached, 0);
+    EXPECT_EQ(first.ids, solo(*cold, asked(prompt_ids(150), 20)).ids);
+    EXPECT_EQ(files(dir).size(), 1u);
+    Ids turn = prompt_ids(150);
+    turn.insert(turn.end(), first.ids.begin(), first.ids.end());
+    turn.push_back(7);
+    PrefixDisk::Counts counts;
+    const Answer second = restarted(kind, dir, asked(turn, 20), &counts);
+    EXPECT_EQ(second.cached, 150 + 19);
+    EXPECT_EQ(second.stats.cached_tokens, 150 + 19);
+    EXPECT_EQ(second.ids, solo(*cold, asked(turn, 20)).ids);
+    EXPECT_EQ(counts.restores, 1);
+    EXPECT_EQ(counts.spills, 1);
+    // The longer one serves what the shorter one did; with a window it may lack the pages that the shorter one sees.
+    EXPECT_EQ(files(dir).size(), kind.window > 0 ? 2u : 1u);
+    const Answer edited = restarted(kind, dir, asked(prompt_ids(150), 20));
+    EXPECT_EQ(edited.ids, first.ids);
+    EXPECT_EQ(edited.cached, 149) << "all but the last id of the prompt";
+  }
+}
+
+TEST(PrefixDisk, spaces_models_and_kinds_are_apart) {
+  const test::TempDir dir;
+  Request r = asked(prompt_ids(150));
+  r.space = "secret of a";
+  restarted({}, dir, r);
+  for (const stdfs::path& path : files(dir)) {
+    EXPECT_EQ(path.string().find("secret"), std::string::npos);
+    EXPECT_EQ(test::read_bytes(path).find("secret"), std::string::npos);
+    struct stat info{};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u);
+  }
+  EXPECT_EQ(restarted({}, dir, r).cached, 149);
+  r.space = "b";
+  EXPECT_EQ(restarted({}, dir, r).cached, 0);
+  r.space = "secret of a";
+  EXPECT_EQ(restarted({graph::KvFormat::f32, 0}, dir, r).cached, 0);
+  const auto engine = engine_of({});
+  PrefixDiskOptions other = in(dir);
+  other.model = "another";
+  const PrefixDisk disk(*engine, other);
+  EXPECT_EQ(disk.match_length(r.space, r.prompt, 149), 0);
+}
+
+// Before the start the heads are looked at; a page that is damaged shows when it is restored.
+TEST(PrefixDisk, damage_is_a_miss_and_the_file_goes) {
+  const Request r = asked(prompt_ids(150));
+  const Answer want = solo(*engine_of({}), r);
+  const auto damage = [&](const auto& edit) {
+    const test::TempDir dir;
+    restarted({}, dir, r);
+    const stdfs::path path = files(dir).at(0);
+    std::string bytes = test::read_bytes(path);
+    edit(bytes);
+    std::ofstream(path, std::ios::binary) << bytes;
+    PrefixDisk::Counts counts;
+    const Answer answer = restarted({}, dir, r, &counts);
+    EXPECT_EQ(answer.cached, 0);
+    EXPECT_EQ(answer.ids, want.ids);
+    EXPECT_EQ(counts.failures, 1);
+    EXPECT_EQ(counts.spills, 1) << "it is written anew";
+    EXPECT_EQ(files(dir).size(), 1u);
+    EXPECT_EQ(restarted({}, dir, r).cached, 149);
+  };
+  damage([](std::string& bytes) { bytes[0] = 'X'; });
+  damage([](std::string& bytes) { bytes.resize(bytes.size() / 2); });
+  damage([](std::string& bytes) { bytes.clear(); });
+  damage([](std::string& bytes) { bytes[bytes.size() - 1] ^= 1; });
+  damage([](std::string& bytes) { bytes.replace(bytes.find("\"fingerprint\": \"") + 16, 1, "z"); });
+}
+
+TEST(PrefixDisk, a_file_that_vanishes_is_a_miss) {
+  const test::TempDir dir;
+  const Request r = asked(prompt_ids(150));
+  restarted({}, dir, r);
+  const auto engine = engine_of({});
+  PrefixDisk disk(*engine, in(dir));
+  EXPECT_EQ(disk.match_length("", r.prompt, 149), 149);
+  stdfs::remove(files(dir).at(0));
+  Answer answer;
+  Scheduler scheduler(*engine, {.disk = &disk});
+  scheduler.submit(r, into(answer));
+  drain(scheduler);
+  EXPECT_EQ(answer.cached, 0);
+  EXPECT_EQ(answer.ids, solo(*engine, r).ids);
+}
+
+TEST(PrefixDisk, stays_below_its_cap_and_keeps_what_was_used) {
+  const test::TempDir dir;
+  const auto engine = engine_of({});
+  int64_t one = 0;
+  const auto keep = [&](PrefixDisk& disk, uint64_t seed) {
+    const Ids ids = prompt_ids(100, seed);
+    Sequence s = engine->cache().make();
+    for (size_t at = 0; at < ids.size(); at += 20) {
+      const StepInput input{&s, std::span(ids).subspan(at, 20), 1};
+      engine->step({&input, 1});
+    }
+    disk.keep("", s);
+    disk.flush();
+    engine->cache().free(s);
+  };
+  {
+    PrefixDisk disk(*engine, in(dir));
+    keep(disk, 1);
+    one = static_cast<int64_t>(stdfs::file_size(files(dir).at(0)));
+    EXPECT_EQ(disk.counts().bytes, one);
+  }
+  PrefixDisk disk(*engine, in(dir, 2 * one + 100));
+  EXPECT_EQ(disk.counts().entries, 1);
+  keep(disk, 2);
+  keep(disk, 1);  // is there
+  EXPECT_EQ(disk.counts().spills, 1);
+  ASSERT_NE(disk.restore("", prompt_ids(100, 1), 99), nullptr);  // used
+  keep(disk, 3);
+  EXPECT_EQ(files(dir).size(), 2u);
+  EXPECT_EQ(disk.counts().entries, 2);
+  EXPECT_LE(disk.counts().bytes, 2 * one + 100);
+  EXPECT_EQ(disk.match_length("", prompt_ids(100, 1), 99), 99);
+  EXPECT_EQ(disk.match_length("", prompt_ids(100, 2), 99), 0) << "used longest ago";
+  EXPECT_EQ(disk.match_length("", prompt_ids(100, 3), 99), 99);
+  const test::TempDir small;
+  PrefixDisk none(*engine, in(small, one - 5000));
+  keep(none, 1);
+  EXPECT_TRUE(files(small).empty()) << "larger than the cap";
+  expect_all_free(*engine);
+}
+
+TEST(PrefixDisk, pages_are_given_back_when_somebody_needs_them) {
+  const test::TempDir dir;
+  const auto engine = engine_of({});
+  const Ids ids = prompt_ids(100);
+  Sequence s = engine->cache().make();
+  for (size_t at = 0; at < ids.size(); at += 20) {
+    const StepInput input{&s, std::span(ids).subspan(at, 20), 1};
+    engine->step({&input, 1});
+  }
+  PrefixDisk disk(*engine, in(dir));
+  for (int round = 0; round < 50; ++round) {
+    disk.keep("space " + std::to_string(round), s);
+    disk.give_up_pages();
+    for (int32_t page : s.pages[0]) ASSERT_EQ(engine->cache().references(0, page), 1);
+  }
+  engine->cache().free(s);
+  expect_all_free(*engine);
+  disk.flush();
+  for (const stdfs::path& path : files(dir)) EXPECT_EQ(path.extension(), ".hkv") << "no half file is left";
+}
+
+// A small pool, a tree that gives up what it holds, cancels in the middle: the same answers, and no page is lost.
+TEST(PrefixDisk, answers_are_the_same_whatever_is_restored) {
+  const test::TempDir dir;
+  const auto alone = tiny_engine({}, {.context = 256});
+  EngineOptions options = rows(3);
+  options.pool_positions = 512;
+  Random random(4);
+  for (int round = 0; round < 3; ++round) {
+    const auto engine = tiny_engine({}, options);
+    {
+      PrefixDisk disk(*engine, in(dir, 3'000'000));
+      std::vector<Answer> answers(12);
+      std::vector<Request> requests;
+      std::vector<RequestId> ids;
+      Scheduler scheduler(*engine, {.prefix_bytes = round % 2 ? 0 : 200'000, .tokens_reserved = 1, .disk = &disk});
+      for (size_t i = 0; i < answers.size(); ++i) {
+        Request r = asked(prompt_ids(70 + static_cast<int64_t>(random.below(120)), random.below(4)), 30);
+        r.sampler = {.temperature = 1, .seed = i};
+        requests.push_back(r);
+        ids.push_back(scheduler.submit(r, into(answers[i])));
+        for (uint64_t n = random.below(8); n > 0; --n) scheduler.step();
+        if (random.below(4) == 0) scheduler.cancel(ids[random.below(ids.size())]);
+        if (random.below(4) == 0) scheduler.hold(ids[random.below(ids.size())]);
+      }
+      for (const RequestId id : ids) scheduler.release(id);
+      drain(scheduler);
+      for (size_t i = 0; i < answers.size(); ++i) {
+        const Ids want = solo(*alone, requests[i]).ids;
+        if (answers[i].end == "cancelled") {
+          ASSERT_TRUE(std::equal(answers[i].ids.begin(), answers[i].ids.end(), want.begin()));
+        } else {
+          ASSERT_EQ(answers[i].ids, want) << round << " " << i;
+        }
+      }
+      disk.flush();
+    }
+    expect_all_free(*engine);
+  }
+}
+
+TEST(PrefixDisk, refuses_by_name) {
+  const test::TempDir dir;
+  const auto engine = engine_of({});
+  const auto says = [&](auto&& edit) {
+    PrefixDiskOptions o = in(dir);
+    edit(o);
+    return test::outcome([&] { PrefixDisk(*engine, o); });
+  };
+  EXPECT_EQ(says([](PrefixDiskOptions& o) { o.dir.clear(); }), "invalid_argument: the disk cache has no directory");
+  EXPECT_EQ(says([](PrefixDiskOptions& o) { o.model.clear(); }),
+            "invalid_argument: the disk cache is not told which model it is for");
+  EXPECT_EQ(says([](PrefixDiskOptions& o) { o.bytes_max = -1; }),
+            "invalid_argument: disk-cache-max is -1, expected 0 or more");
+}
+
+}  // namespace
+}  // namespace hearth::decode
