@@ -184,14 +184,22 @@ bool PrefixTree::drop_leaves(const Worth& worth, const Enough& enough) {
 }
 
 bool PrefixTree::make_room(size_t group, int64_t pages) {
-  // What somebody else refers to as well is not freed by giving it up, nor is what lies in front of it. A page that two
+  // What somebody else refers to as well is not freed by giving it up. A page that two
   // nodes share is free when both are gone.
   const auto frees = [&](const Node& leaf) {
     return std::ranges::any_of(leaf.pages[group], [&](int32_t page) {
       return page >= 0 && cache_.references(group, page) == nodes_[group][static_cast<size_t>(page)];
     });
   };
-  return drop_leaves(frees, [&] { return cache_.pages_free(group) >= pages; });
+  // Where a node begins inside of a page it has a copy of it: then its parent's is freed only once the node is gone,
+  // though the node's own pages may be in use.
+  const auto bares = [&](const Node& leaf) {
+    for (const Node* node = &leaf; node->parent; node = node->parent)
+      if (frees(*node)) return true;
+    return false;
+  };
+  const auto enough = [&] { return cache_.pages_free(group) >= pages; };
+  return drop_leaves(frees, enough) || drop_leaves(bares, enough);
 }
 
 void PrefixTree::shrink(int64_t bytes) {

@@ -167,6 +167,7 @@ void Scheduler::keep_prompt(Row& row) {
   for (size_t g = 0; g < prompt.pages.size(); ++g)
     prompt.pages[g].assign(row.sequence.pages[g].begin(), row.sequence.pages[g].begin() + pages);
   prefixes_.insert(row.request.space, prompt);
+  prefixes_.shrink(options_.prefix_bytes);
 }
 
 void Scheduler::finish(Row& row, FinishReason reason) {

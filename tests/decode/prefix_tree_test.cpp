@@ -167,6 +167,19 @@ TEST(PrefixTree, makes_room_by_what_was_used_longest_ago_and_frees_something) {
   EXPECT_EQ(f.tree.entries(), 0);
 }
 
+// The child's copy of the page in which it begins is in use; its parent's is not, and is nobody's but the tree's.
+TEST(PrefixTree, gives_up_a_page_that_lies_before_one_in_use) {
+  Fixture f({group(0)}, {3});
+  f.keep(counted(30));
+  Sequence s = f.of(counted(60));
+  f.tree.insert("", s);
+  EXPECT_EQ(f.cache.pages_free(0), 1);
+  EXPECT_TRUE(f.tree.make_room(0, 2));
+  f.expect_whole(s);
+  f.cache.free(s);
+  EXPECT_EQ(f.taken(), 0);
+}
+
 TEST(PrefixTree, finds_what_a_list_of_all_insertions_finds) {
   Random random(3);
   Fixture f({group(0)}, {4000});
