@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 
@@ -97,6 +98,14 @@ class CpuExecutor final : public graph::Executor {
   }
 
   void wait() override {}
+
+  void for_each(int64_t count, const std::function<void(int64_t)>& f) override {
+    if (count <= 1) return Executor::for_each(count, f);
+    std::atomic<int64_t> next{0};
+    team_.run([&](int) {
+      for (int64_t i = next++; i < count; i = next++) f(i);
+    });
+  }
 
   graph::DeviceInfo info() const override {
     const int64_t free = static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 #include "base/error.h"
 #include "decode/philox.h"
+#include "decode/row_math.h"
 
 namespace hearth::decode {
 namespace {
@@ -23,58 +24,6 @@ void in_range(const char* name, double value, bool inside, const char* range) {
 std::span<const int32_t> window(std::span<const int32_t> history, int64_t context) {
   const size_t n = context == 0 ? history.size() : std::min(history.size(), static_cast<size_t>(context));
   return history.last(n);
-}
-
-constexpr size_t kLanes = 16;  // independent chains, which the compiler turns into vectors
-
-// Highest value; NaN never wins, -inf when there is nothing else.
-float highest(std::span<const float> values) {
-  std::array<float, kLanes> top;
-  top.fill(kOut);
-  const size_t whole = values.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes)
-    for (size_t j = 0; j < kLanes; ++j) top[j] = values[i + j] > top[j] ? values[i + j] : top[j];
-  for (size_t i = whole; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
-  float best = kOut;
-  for (const float z : top) best = z > best ? z : best;
-  return best;
-}
-
-// e^x for x <= 0 to about 2 units in the last place, without a branch: 2^n * e^r, n = rint(x / ln 2), |r| <= ln(2) / 2,
-// Taylor to r^7 (the rest is below 6e-9 of the sum). x below -87, or NaN, counts as -87.
-inline float exp_below_zero(float x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer that stands in the low bits
-  // As integers, which compare without a branch: the magnitude's bits rise with it, those of NaN lie above all.
-  const int32_t magnitude = std::bit_cast<int32_t>(x) & 0x7fffffff, limit = std::bit_cast<int32_t>(87.0f);
-  x = -std::bit_cast<float>(magnitude < limit ? magnitude : limit);
-  const float shifted = x * 1.44269504f + kRound, n = shifted - kRound;
-  const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;
-  float p = 1.0f / 5040;
-  p = p * r + 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  return p * std::bit_cast<float>((std::bit_cast<uint32_t>(shifted) + 127u) << 23);
-}
-
-// log(sum(exp(z - top))), for the one log-probability that greedy choice reports: fp32 terms, fp64 sums.
-double log_sum_below(std::span<const float> z, float top) {
-  constexpr size_t kBlock = 256;
-  std::array<double, kLanes> sum{};
-  std::array<float, kBlock> e;
-  for (size_t i = 0; i < z.size(); i += kBlock) {
-    const size_t n = std::min(kBlock, z.size() - i);
-    if (n < kBlock) e.fill(0);
-    for (size_t j = 0; j < n; ++j) e[j] = exp_below_zero(z[i + j] - top);
-    for (size_t j = 0; j < kBlock; j += kLanes)
-      for (size_t lane = 0; lane < kLanes; ++lane) sum[lane] += double{e[j + lane]};
-  }
-  double total = 0;
-  for (const double s : sum) total += s;
-  return std::log(total);
 }
 
 // Nothing can be drawn. Minus infinity alone comes from biases; NaN and infinity come out of the model.
@@ -131,24 +80,6 @@ void validate(const SamplerOptions& o, int64_t V) {
   }
 }
 
-bool log_softmax(std::span<float> logits) {
-  const float top = highest(logits);
-  if (!std::isfinite(top)) return false;
-  double sum = 0;
-  for (const float z : logits)
-    if (!std::isnan(z)) sum += std::exp(double{z} - top);
-  const double log_sum = top + std::log(sum);
-  for (float& z : logits) z = std::isnan(z) ? kOut : static_cast<float>(z - log_sum);
-  return true;
-}
-
-int32_t argmax(std::span<const float> values) {
-  const float top = highest(values);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] == top) return static_cast<int32_t>(i);
-  return 0;  // NaN alone
-}
-
 Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, int64_t top_logprobs)
     : options_(std::move(options)),
       exempt_(std::move(exempt)),
@@ -156,7 +87,7 @@ Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt,
       top_max_(static_cast<size_t>(std::clamp<int64_t>(top_logprobs, 0, V))) {
   validate(options_, V);
   top_.reserve(top_max_);
-  order_.reserve(static_cast<size_t>(V));
+  order_.resize(static_cast<size_t>(V));
   if (options_.repetition_penalty == 0) options_.repetition_penalty = 1;
   if (!options_.curve.empty()) curve_.emplace(options_.curve);
   if (options_.hlg || curve_) {
@@ -191,8 +122,8 @@ void Sampler::penalize(std::span<float> z, std::span<const int32_t> history) {
   }
 }
 
-// top_ = the highest values with their ids; a log-probability is (value - highest) - log_sum.
-void Sampler::keep_top(std::span<const float> values, double highest, double log_sum) {
+// top_ = the highest values with their ids; a log-probability is (value - base) - log_sum.
+void Sampler::keep_top(std::span<const float> values, double base, double log_sum) {
   top_.clear();
   if (top_max_ == 0) return;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -206,42 +137,59 @@ void Sampler::keep_top(std::span<const float> values, double highest, double log
     while (at != top_.begin() && std::prev(at)->second < z) --at;
     top_.insert(at, {static_cast<int32_t>(i), z});
   }
-  for (auto& [id, z] : top_) z = static_cast<float>((double{z} - highest) - log_sum);
+  for (auto& [id, z] : top_) z = static_cast<float>((double{z} - base) - log_sum);
 }
 
-// order_ = ids that are still in, the first n of them by falling probability (ties: lower id first).
-void Sampler::order_down_to(std::span<const float> logprobs, size_t n) {
-  order_.clear();
-  for (size_t i = 0; i < logprobs.size(); ++i)
-    if (logprobs[i] > kOut) order_.push_back(static_cast<int32_t>(i));
-  const auto before = [&](int32_t a, int32_t b) {
+// By falling probability, ties: lower id first.
+auto likelier(std::span<const float> logprobs) {
+  return [logprobs](int32_t a, int32_t b) {
     const float pa = logprobs[static_cast<size_t>(a)], pb = logprobs[static_cast<size_t>(b)];
     return pa != pb ? pa > pb : a < b;
   };
-  n = std::min(n, order_.size());
-  std::partial_sort(order_.begin(), order_.begin() + static_cast<int64_t>(n), order_.end(), before);
 }
 
-// The least number of ids, by falling probability, whose mass reaches that; order_ begins with them. All where rounding
-// leaves the whole mass short of it.
-size_t Sampler::order_to_mass(std::span<const float> l, double mass) {
-  size_t kept = 0;
+constexpr float kNear = 16, kFar = std::numeric_limits<float>::infinity();  // most sets lie within
+
+// The front of order_: ids that are in, and not more than `nats` less likely than the likeliest.
+std::span<int32_t> Sampler::candidates(std::span<const float> logprobs, float nats) {
+  return std::span(order_).first(indices_above(logprobs, highest(logprobs) - nats, order_.data()));
+}
+
+// The last id of the smallest set, by falling probability, whose mass reaches that; of all where rounding leaves the
+// whole mass short of it. Cells of the same probability, nearly, are counted whole; one alone is sorted.
+int32_t Sampler::edge_of_mass(std::span<const float> l, double mass) {
+  constexpr size_t kCells = 1024;
+  const float top = highest(l), scale = kCells / kNear;
+  std::array<double, kCells> cells{};
+  std::span<int32_t> ids = candidates(l, kNear);
+  mass_by_cell(l, ids, top, scale, cells);
   double reached = 0;
-  for (size_t n = 64;; n *= 8) {  // sorted piece by piece: most sets are small
-    order_down_to(l, n);
-    const size_t sorted = std::min(n, order_.size());
-    while (kept < sorted && reached < mass) reached += std::exp(double{l[static_cast<size_t>(order_[kept++])]});
-    if (reached >= mass || sorted == order_.size()) return kept;
+  size_t cell = 0;
+  while (cell < kCells && reached + cells[cell] < mass) reached += cells[cell++];
+  if (cell < kCells) {
+    const auto others = [&](int32_t id) { return cell_of(l[static_cast<size_t>(id)], top, scale, kCells) != cell; };
+    ids = ids.first(ids.size() - std::ranges::remove_if(ids, others).size());
+  } else {
+    ids = candidates(l, kFar);
+    reached = 0;
   }
+  std::ranges::sort(ids, likelier(l));
+  size_t kept = 0;
+  while (kept < ids.size() && reached < mass) reached += std::exp(double{l[static_cast<size_t>(ids[kept++])]});
+  return ids[kept - 1];
+}
+
+// What comes behind `last` in the order is out.
+void Sampler::keep_to(std::span<float> l, int32_t last) {
+  const float edge = l[static_cast<size_t>(last)];
+  for (size_t i = 0; i < l.size(); ++i)
+    if (!(l[i] > edge) && !(l[i] == edge && std::cmp_less_equal(i, last))) l[i] = kOut;
 }
 
 void Sampler::restrict(std::span<float> l, uint64_t step) {
-  if (options_.top_p < 1) {
-    const size_t kept = order_to_mass(l, options_.top_p);
-    for (size_t i = kept; i < order_.size(); ++i) l[static_cast<size_t>(order_[i])] = kOut;
-  }
+  if (options_.top_p < 1) keep_to(l, edge_of_mass(l, options_.top_p));
   if (options_.min_p > 0) {
-    const float top = l[static_cast<size_t>(argmax(l))];
+    const float top = highest(l);
     const double floor = top + std::log(options_.min_p);
     for (float& v : l)
       if (v < floor) v = kOut;
@@ -257,9 +205,14 @@ void Sampler::restrict(std::span<float> l, uint64_t step) {
         l[i] = kOut;
   }
   if (options_.top_k > 0 && options_.top_k < static_cast<int64_t>(l.size())) {
-    order_down_to(l, static_cast<size_t>(options_.top_k));
-    for (size_t i = static_cast<size_t>(options_.top_k); i < order_.size(); ++i)
-      l[static_cast<size_t>(order_[i])] = kOut;
+    const auto k = static_cast<size_t>(options_.top_k);
+    std::span<int32_t> ids = candidates(l, kNear);
+    if (ids.size() < k) ids = candidates(l, kFar);
+    if (ids.size() <= k) return;
+    const auto last = ids.begin() + options_.top_k - 1;
+    if (k <= 256) std::partial_sort(ids.begin(), last + 1, ids.end(), likelier(l));  // most fail the first comparison
+    else std::nth_element(ids.begin(), last, ids.end(), likelier(l));
+    keep_to(l, *last);
   }
 }
 
@@ -272,12 +225,9 @@ double Sampler::pivot(std::span<const float> l) {
         if (v > kOut) mean += std::exp(double{v}) * double{v};
       return mean;
     }
-    case HlgPivot::median: {
-      const size_t reached = order_to_mass(l, 0.5);
-      return double{l[static_cast<size_t>(order_[reached - 1])]};
-    }
+    case HlgPivot::median: return double{l[static_cast<size_t>(edge_of_mass(l, 0.5))]};
   }
-  return double{l[static_cast<size_t>(argmax(l))]} - options_.hlg_pivot_offset;
+  return double{highest(l)} - options_.hlg_pivot_offset;
 }
 
 // The curve of spec server 18 around the pivot mu.
@@ -289,23 +239,6 @@ double Sampler::hlg(double logprob, double mu) const {
   if (z > w) return m * w + m * b * std::log(1 + (z - w) / b);
   if (z < -w) return -m * w - m * a * std::log(1 + (-z - w) / a);
   return m * z;
-}
-
-// argmax of score + Gumbel noise (Gumbel 1954): a draw from softmax(score) over the tokens that are still in.
-template <class Score>
-int32_t Sampler::draw(std::span<const float> logprobs, uint64_t step, const Score& score) const {
-  int32_t best = -1;
-  double top = 0;
-  for (size_t i = 0; i < logprobs.size(); ++i) {
-    if (!(logprobs[i] > kOut)) continue;
-    const double u = philox_uniform(options_.seed, step, static_cast<uint32_t>(i), kDrawStream);
-    const double g = score(logprobs[i]) - std::log(-std::log(u));
-    if (best < 0 || g > top) {
-      best = static_cast<int32_t>(i);
-      top = g;
-    }
-  }
-  return best;
 }
 
 Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> history, uint64_t step) {
@@ -322,15 +255,16 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
   keep_top(logits, 0, 0);
   const double mu = options_.hlg ? pivot(logits) : 0;
   restrict(logits, step);
+  const GumbelSearch search{.seed = options_.seed, .step = step, .stream = kDrawStream};
   int32_t id;
   if (options_.hlg) {
-    id = draw(logits, step, [&](float l) { return hlg(l, mu); });
+    id = search.run(logits, [&](float l) { return hlg(l, mu); });
   } else if (curve_) {
-    id = draw(logits, step, [&](float l) { return (*curve_)(l); });
+    id = search.run(logits, [&](float l) { return (*curve_)(l); });
   } else {
     // Measured from the highest, so that the least temperature overflows no finite score but far ones.
-    const double highest = double{logits[static_cast<size_t>(argmax(logits))]};
-    id = draw(logits, step, [&](float l) { return (l - highest) / options_.temperature; });
+    const double top = double{highest(logits)};
+    id = search.run(logits, [&](float l) { return (l - top) / options_.temperature; });
   }
   return {id, logits[static_cast<size_t>(id)]};
 }

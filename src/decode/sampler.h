@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "decode/row_math.h"
 #include "decode/transfer_curve.h"
 
 namespace hearth::decode {
@@ -71,28 +72,21 @@ class Sampler {
 
  private:
   void penalize(std::span<float> logits, std::span<const int32_t> history);
-  void keep_top(std::span<const float> values, double highest, double log_sum);
-  void order_down_to(std::span<const float> logprobs, size_t n);
-  size_t order_to_mass(std::span<const float> logprobs, double mass);
+  void keep_top(std::span<const float> values, double base, double log_sum);
+  std::span<int32_t> candidates(std::span<const float> logprobs, float nats);
+  void keep_to(std::span<float> logprobs, int32_t last);
+  int32_t edge_of_mass(std::span<const float> logprobs, double mass);
   void restrict(std::span<float> logprobs, uint64_t step);
-  template <class Score>
-  int32_t draw(std::span<const float> logprobs, uint64_t step, const Score& score) const;
   double hlg(double logprob, double mu) const;
   double pivot(std::span<const float> logprobs);
 
   SamplerOptions options_;
   std::optional<TransferCurve> curve_;
   std::vector<int32_t> exempt_;
-  std::vector<int32_t> order_;   // ids by falling probability
+  std::vector<int32_t> order_;   // room for ids
   std::vector<int32_t> counts_;  // [V], zero between calls
   std::vector<std::pair<int32_t, float>> top_;
   size_t top_max_ = 0;
 };
-
-// z - log(sum(exp(z))) in place, fp64 sum in id order. Returns false when no finite value is there.
-bool log_softmax(std::span<float> logits);
-
-// Highest value, ties to the lower index; NaN never wins.
-int32_t argmax(std::span<const float> values);
 
 }  // namespace hearth::decode

@@ -281,7 +281,9 @@ void Scheduler::start(RowPtr row) {
   leave_prompt(last);
   if (!evaluated) return;
   logits_ = prompt->logits;
-  draw(last, logits_);
+  if (!prepare_draw(last, logits_)) return;
+  draw(last);
+  deliver(last);
 }
 
 void Scheduler::announce(Row& row) {

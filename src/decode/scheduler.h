@@ -107,6 +107,7 @@ class Scheduler {
   // start.
   struct Counts {
     int64_t active = 0, waiting = 0, held = 0, parked = 0, submitted = 0, cancelled = 0;
+    double evaluating_ms = 0, sampling_ms = 0;  // of the steps since the start: to the logits; from there to tokens
   };
   Counts counts() const;
   const PrefixTree& prefixes() const { return prefixes_; }
@@ -136,12 +137,11 @@ class Scheduler {
   void announce(Row& row);
   void park(Row& row);
   void compose();
-  struct Drawn {
-    std::optional<Sampled> token;  // none: the answer ends before another one
-    bool last = false;             // nothing can follow it
-  };
-  Drawn draw_allowed(Row& row, std::span<float> logits);
-  void draw(Row& row, std::span<float> logits);
+  bool prepare_draw(Row& row, std::span<float> logits);
+  void draw(Row& row) const noexcept;
+  void deliver(Row& row);
+  template <class Call>
+  bool guarded(Row& row, const Call& call);
   void keep_prompt(Row& row);
   void finish(Row& row, FinishReason reason);
   void fail(Row& row, const Error& error);
@@ -155,6 +155,7 @@ class Scheduler {
   std::vector<RowPtr> held_;    // with those that were released and find no place yet
   std::vector<std::unique_ptr<SharedPrompt>> prompts_;
   std::vector<RequestId> cancelled_;
+  std::vector<Row*> drawing_;      // rows of the step at hand that draw
   std::vector<Row*> rows_;         // of the step at hand,
   std::vector<StepInput> inputs_;  // and what it evaluates of each
   std::vector<float> logits_;      // of a shared prompt, for one of its answers to draw from

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "decode/scheduler.h"
@@ -26,7 +28,10 @@ struct Scheduler::Row {
   bool held = false, announced = false;
   std::unique_ptr<PrefixRestore> restore{};  // its prompt comes from the disk; no step until it is there
   SharedPrompt* shared = nullptr;            // until its first logits are there
-  int64_t taken = 0;                         // ids of the step at hand
+  int64_t taken = 0;                         // ids of the step at hand,
+  std::span<float> logits{};                 // its logits, if it draws,
+  Sampled token{};                           // and what it drew,
+  std::optional<Error> error{};              // or why it could not
 
   bool runs() const { return state == State::runs; }
   int64_t pending() const { return static_cast<int64_t>(history.size()) - sequence.length(); }

@@ -91,6 +91,7 @@ bool Scheduler::step() {
   if (active_.empty()) return started;
   advance_restores();
   if (std::ranges::none_of(active_, [](const RowPtr& row) { return row->steps(); })) return true;
+  const Clock::time_point start = Clock::now();
   compose();
   sweep();
   std::span<float> logits;
@@ -105,57 +106,91 @@ bool Scheduler::step() {
     sweep();
     return true;
   }
+  const Clock::time_point evaluated = Clock::now();
   const auto V = static_cast<size_t>(engine_.spec().V);
+  drawing_.clear();
   for (size_t i = 0; i < rows_.size(); ++i) {
     if (inputs_[i].outputs == 0) continue;
-    draw(*rows_[i], logits.first(V));
+    if (prepare_draw(*rows_[i], logits.first(V))) drawing_.push_back(rows_[i]);
     logits = logits.subspan(V);
   }
+  const Clock::time_point prepared = Clock::now();
+  engine_.executor().for_each(static_cast<int64_t>(drawing_.size()),
+                              [this](int64_t i) { draw(*drawing_[static_cast<size_t>(i)]); });
+  counts_.sampling_ms += ms_between(prepared, Clock::now());
+  for (Row* row : drawing_) deliver(*row);
+  counts_.evaluating_ms += ms_between(start, evaluated);
   sweep();
   return true;
 }
 
-void Scheduler::draw(Row& row, std::span<float> logits) {
-  const int64_t generated = row.stats.generated_tokens;
+// What comes before a draw, one row after the other. False: there is none.
+bool Scheduler::prepare_draw(Row& row, std::span<float> logits) {
   if (row.first_logits == Clock::time_point()) {
     row.first_logits = Clock::now();
     row.stats.prefill_ms = ms_between(row.admitted, row.first_logits);
     keep_prompt(row);
     share_prompt(row, logits);
   }
-  if (generated >= row.max_tokens) return finish(row, FinishReason::length);
-  Drawn drawn;
-  try {
-    drawn = draw_allowed(row, logits);
-  } catch (const Error& error) {
-    return fail(row, error);
-  } catch (const std::bad_alloc&) {
-    return fail(row, Error(ErrorKind::out_of_memory, "the answer's constraint could not get the memory it needs"));
+  if (row.stats.generated_tokens >= row.max_tokens) {
+    finish(row, FinishReason::length);
+    return false;
   }
-  if (!drawn.token) return finish(row, FinishReason::stop);
-  row.history.push_back(drawn.token->id);
+  row.logits = logits;
+  if (!row.request.constraint) return true;
+  bool finished = false;
+  const bool fine = guarded(row, [&] {
+    finished = row.request.constraint->finished();
+    if (!finished) row.request.constraint->apply(logits);
+  });
+  if (finished) finish(row, FinishReason::stop);
+  return fine && !finished;
+}
+
+// On any thread, beside other rows: touches this one alone.
+void Scheduler::draw(Row& row) const noexcept {
+  row.error.reset();
+  const auto step = static_cast<uint64_t>(row.stats.generated_tokens);
+  try {
+    row.token = draw_token(row.sampler, engine_, row.logits, row.history, step);
+  } catch (const Error& error) {
+    if (row.request.constraint && error.kind() == ErrorKind::invalid_argument)
+      row.error = Error(error.kind(), "no token can be drawn: the constraint and the biases leave none");
+    else row.error = error;
+  }
+}
+
+// What was drawn becomes part of the answer, or ends it.
+void Scheduler::deliver(Row& row) {
+  if (row.error) return fail(row, *row.error);
+  if (std::ranges::find(row.request.end_ids, row.token.id) != row.request.end_ids.end())
+    return finish(row, FinishReason::stop);
+  bool last = false;
+  Constraint* constraint = row.request.constraint.get();
+  const auto accept = [&] {
+    constraint->accept(row.token.id);
+    last = constraint->finished();
+  };
+  if (constraint && !guarded(row, accept)) return;
+  row.history.push_back(row.token.id);
   if (++row.stats.generated_tokens == 1) row.stats.ttft_ms = ms_between(row.submitted, Clock::now());
-  const TokenEvent event{.id = drawn.token->id, .logprob = drawn.token->logprob, .top = row.sampler.top()};
-  if ((row.events.token && !row.events.token(event)) || drawn.last) return finish(row, FinishReason::stop);
+  const TokenEvent event{.id = row.token.id, .logprob = row.token.logprob, .top = row.sampler.top()};
+  if ((row.events.token && !row.events.token(event)) || last) return finish(row, FinishReason::stop);
   if (row.stats.generated_tokens == row.max_tokens) finish(row, FinishReason::length);
 }
 
-// The next token under the row's constraint.
-Scheduler::Drawn Scheduler::draw_allowed(Row& row, std::span<float> logits) {
-  const auto step = static_cast<uint64_t>(row.stats.generated_tokens);
-  Constraint* constraint = row.request.constraint.get();
-  if (constraint && constraint->finished()) return {};
-  if (constraint) constraint->apply(logits);
-  Sampled token;
+// Calls into the row's constraint; what it throws ends the row. False: it threw.
+template <class Call>
+bool Scheduler::guarded(Row& row, const Call& call) {
   try {
-    token = draw_token(row.sampler, engine_, logits, row.history, step);
+    call();
+    return true;
   } catch (const Error& error) {
-    if (!constraint || error.kind() != ErrorKind::invalid_argument) throw;
-    hearth::fail(ErrorKind::invalid_argument, "no token can be drawn: the constraint and the biases leave none");
+    fail(row, error);
+  } catch (const std::bad_alloc&) {
+    fail(row, Error(ErrorKind::out_of_memory, "the answer's constraint could not get the memory it needs"));
   }
-  if (std::ranges::find(row.request.end_ids, token.id) != row.request.end_ids.end()) return {};
-  if (constraint) constraint->accept(token.id);
-  return {.token = token, .last = constraint && constraint->finished()};
+  return false;
 }
 
 // Whole pages of a prompt are there for others as soon as they are evaluated; the page that the row writes on is not.

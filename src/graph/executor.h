@@ -1,6 +1,7 @@
 // The only face of a backend. One thread calls it: the engine thread (DESIGN 5).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,6 +72,13 @@ class Executor {
   virtual std::unique_ptr<KvStorage> make_kv(const Program& program, std::span<const int64_t> pages) = 0;
   virtual void run(Plan& plan, const Bindings& bindings) = 0;  // enqueues; allocates nothing
   virtual void wait() = 0;                                     // results are in place; throws device_lost
+
+  // f(i) once for each i in [0, count), side by side where the executor has threads; returns when all are done. Between
+  // runs: for what a step leaves to do on the host. f must not throw.
+  virtual void for_each(int64_t count, const std::function<void(int64_t)>& f) {
+    for (int64_t i = 0; i < count; ++i) f(i);
+  }
+
   virtual DeviceInfo info() const = 0;
   virtual int64_t weight_bytes() const = 0;                    // memory of the loaded weights, after repack
   virtual int64_t working_bytes() const = 0;                   // of the prepared plans: arenas, scratch of threads

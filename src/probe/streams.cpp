@@ -23,7 +23,7 @@ double quantile(std::vector<double> v, double share) {
 }
 
 struct Run {
-  double seconds = 0;
+  double seconds = 0, sampling_share = 0;
   std::vector<double> first, between;
   std::optional<Error> error;
 };
@@ -38,6 +38,8 @@ Run run_once(decode::Engine& engine, const StreamsOptions& o, Random& random) {
     for (int64_t n = 0; n < o.prompt_tokens; ++n)
       request.prompt.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(engine.spec().V))));
     request.max_tokens = o.tokens;
+    request.sampler.temperature = o.temperature;
+    request.sampler.seed = random.next();
     Clock::time_point& before = last[static_cast<size_t>(i)];
     scheduler.submit(std::move(request), {.token =
                                               [&run, &before, start](const decode::TokenEvent&) {
@@ -53,6 +55,8 @@ Run run_once(decode::Engine& engine, const StreamsOptions& o, Random& random) {
   }
   if (run.error) throw *run.error;
   run.seconds = ms(Clock::now() - start) / 1000;
+  const decode::Scheduler::Counts counts = scheduler.counts();
+  run.sampling_share = counts.sampling_ms / (counts.sampling_ms + counts.evaluating_ms);
   return run;
 }
 
@@ -63,7 +67,7 @@ StreamsResult streams(decode::Engine& engine, const StreamsOptions& o,
   HEARTH_CHECK(engine.options().sequences_max >= o.streams, "{} streams on {} rows", o.streams,
                engine.options().sequences_max);
   Random random(1);
-  std::vector<double> tps, first, worst, between, p99;
+  std::vector<double> tps, first, worst, between, p99, sampling;
   for (int64_t i = 0; i <= o.runs; ++i) {
     const Run run = run_once(engine, o, random);
     if (progress) progress(i, o.runs);
@@ -73,12 +77,14 @@ StreamsResult streams(decode::Engine& engine, const StreamsOptions& o,
     worst.push_back(quantile(run.first, 1));
     between.push_back(quantile(run.between, 0.5));
     p99.push_back(quantile(run.between, 0.99));
+    sampling.push_back(run.sampling_share);
   }
   return {.tps = series(tps),
           .first_ms = series(first),
           .between_ms = series(between),
           .first_ms_worst = series(worst),
-          .between_ms_p99 = series(p99)};
+          .between_ms_p99 = series(p99),
+          .sampling_share = series(sampling)};
 }
 
 }  // namespace hearth::probe

@@ -40,8 +40,8 @@ struct Live {
   Request request;
   Answer answer;
   RequestId id = 0;
-  int64_t order = -1;         // of admission
-  bool alone = true;          // submitted by itself
+  int64_t order = -1;  // of admission
+  bool alone = true;   // submitted by itself
   bool held = false, touched = false;
 };
 

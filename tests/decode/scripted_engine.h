@@ -1,5 +1,5 @@
-// An engine whose logits are a hash of the ids that the cache holds for a position: microseconds a step, and a page that
-// is not what the ids say shows in every token after it.
+// An engine whose logits are a hash of the ids that the cache holds for a position: microseconds a step, and a page
+// that is not what the ids say shows in every token after it.
 #pragma once
 #include <cstring>
 #include <map>

@@ -22,6 +22,8 @@ TEST(Streams, measures_every_run_and_gives_its_pages_back) {
   EXPECT_GE(r.first_ms_worst.median, r.first_ms.median);
   EXPECT_GT(r.between_ms.median, 0);
   EXPECT_GE(r.between_ms_p99.median, r.between_ms.median);
+  EXPECT_GT(r.sampling_share.median, 0);
+  EXPECT_LT(r.sampling_share.median, 1);
   EXPECT_EQ(engine->cache().pages_free(0), pages);
 }
 

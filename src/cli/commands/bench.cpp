@@ -49,6 +49,14 @@ constexpr std::array kOwnFlags = {
          .help = "N requests at once, each with a prompt of its own, instead of one after the other",
          .min = 1,
          .max = 1024},
+    Flag{.name = "temperature",
+         .kind = ValueKind::number,
+         .value = "T",
+         .fallback = "0",
+         .help = "of the answers of --parallel; 0 takes the likeliest token",
+         .aliases = "--temp",
+         .min = 0,
+         .max = 100},
 };
 constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
 
@@ -82,7 +90,8 @@ int run_streams(Context& context, int64_t streams) {
   const probe::StreamsOptions options{.streams = streams,
                                       .prompt_tokens = std::max<int64_t>(1, *args.integer("prompt")),
                                       .tokens = std::max<int64_t>(1, *args.integer("tokens")),
-                                      .runs = *args.integer("runs")};
+                                      .runs = *args.integer("runs"),
+                                      .temperature = *args.number("temperature")};
   const LoadedModel loaded = load_model(context, {.gathered_max = streams,
                                                   .sequences_max = streams,
                                                   .needs_text = false,
@@ -102,6 +111,8 @@ int run_streams(Context& context, int64_t streams) {
     d["first_ms_worst"] = series_json(r.first_ms_worst);
     d["between_ms"] = series_json(r.between_ms);
     d["between_ms_p99"] = series_json(r.between_ms_p99);
+    d["temperature"] = options.temperature;
+    d["sampling_share"] = series_json(r.sampling_share);
     d["load_ms"] = loaded.times.total;
     d["peak_rss_bytes"] = peak_rss_bytes();
     context.print_json(std::move(d));
@@ -112,6 +123,7 @@ int run_streams(Context& context, int64_t streams) {
                 options.tokens, r.tps.median);
   context.print("  first token {:.0f} ms (last stream {:.0f}), between tokens {:.1f} ms (p99 {:.1f})\n",
                 r.first_ms.median, r.first_ms_worst.median, r.between_ms.median, r.between_ms_p99.median);
+  context.print("  sampling {:.1f} % of a step\n", 100 * r.sampling_share.median);
   context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
   return 0;
 }
