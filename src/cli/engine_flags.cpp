@@ -43,8 +43,7 @@ decode::EngineOptions engine_options(const Context& context, const LoadOverrides
   return options;
 }
 
-// Names one state of a model's files, all parts of it; nullopt when one of them is gone.
-static std::optional<std::string> state_of(const model::Model& model) {
+std::optional<std::string> state_of(const model::Model& model) {
   std::string state;
   for (const MappedFile& file : model.weights().files()) {
     struct stat info{};

@@ -145,6 +145,9 @@ void require_positions(const LoadedModel& loaded, int64_t positions, fmt::format
          fmt::format(flags, std::forward<Values>(values)...), positions, loaded.found.name, loaded.engine->context());
 }
 
+// Names one state of a model's files, all parts of it; nullopt when one of them is gone.
+std::optional<std::string> state_of(const model::Model& model);
+
 // Where repacked weights are kept, and the file of this model there; nullopt when none is to be kept, or when a file of
 // the model is gone.
 std::filesystem::path packed_folder(const hub::Env& env);

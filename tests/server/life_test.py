@@ -163,3 +163,22 @@ def test_commands_beside_a_server(server, hearth):
     assert missing.returncode == 3 and "no/such" in missing.stderr
     nowhere = subprocess.run([BINARY, "ps"], env={**env, "XDG_RUNTIME_DIR": str(server.home / "elsewhere")}, capture_output=True, text=True)
     assert nowhere.returncode == 3 and "hearth serve" in nowhere.stderr
+
+
+def test_prefixes_outlive_the_server(tmp_path, model_file):
+    """The disk tier: the same answer behind a restart, its prompt restored instead of evaluated."""
+    text = "The harbour lay quiet under the morning fog, and nobody spoke of the ship. " * 24
+    usage, answers = [], []
+    for _ in range(2):
+        with Server(tmp_path, model_file("smollm2"), "--context", "1024", "--disk-cache", tmp_path / "kv") as server:
+            document = server.chat(text, max_tokens=8).json()
+            usage.append(document["usage"]["prompt_tokens_details"]["cached_tokens"])
+            answers.append(document["choices"])
+    assert usage[0] == 0 and usage[1] > 300 and answers[0] == answers[1], usage
+    files = list((tmp_path / "kv").rglob("*.hkv"))
+    assert files
+    for file in files:
+        file.write_bytes(file.read_bytes()[:-1000])
+    with Server(tmp_path, model_file("smollm2"), "--context", "1024", "--disk-cache", tmp_path / "kv") as server:
+        document = server.chat(text, max_tokens=8).json()
+    assert document["usage"]["prompt_tokens_details"]["cached_tokens"] == 0 and document["choices"] == answers[0]

@@ -90,6 +90,13 @@ int run(Context& context) {
     model.facts = facts(context, loaded);
     model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
     model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");
+    if (const auto dir = context.args().text("disk-cache")) {
+      const std::optional<std::string> state = state_of(loaded.engine->model());
+      if (!state) fail(ErrorKind::not_found, "{}: its file is gone", loaded.found.path.string());
+      model.disk = decode::PrefixDiskOptions{.dir = hub::expand_home(*dir, context.env()),
+                                             .bytes_max = *context.args().bytes("disk-cache-max"),
+                                             .model = *state};
+    }
     model.engine = std::move(loaded.engine);
     model.text = std::move(loaded.text);
     return model;

@@ -474,6 +474,14 @@ void Models::drain(milliseconds at_most) {
                        [](const auto& e) { return e.second.worker && e.second.worker->open_requests() > 0; });
   };
   while (open() && Clock::now() < deadline) changed_.wait_for(lock, milliseconds(20));
+  // What their caches keep on disk is written first.
+  std::vector<std::shared_ptr<WorkerLink>> workers;
+  for (const auto& [id, entry] : entries_)
+    if (entry.worker) workers.push_back(entry.worker);
+  lock.unlock();
+  for (const auto& worker : workers) worker->drain();
+  for (const auto& worker : workers)
+    worker->wait_end(std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now())));
 }
 
 }  // namespace hearth::server

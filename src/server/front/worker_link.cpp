@@ -162,6 +162,11 @@ void WorkerLink::drain() {
   outgoing_.push(std::move(frame));
 }
 
+bool WorkerLink::wait_end(std::chrono::milliseconds at_most) const {
+  pollfd end{.fd = pidfd_, .events = POLLIN, .revents = 0};
+  return pidfd_ < 0 || ::poll(&end, 1, static_cast<int>(at_most.count())) != 0;
+}
+
 // By pidfd: the number may belong to another process by now.
 void WorkerLink::kill() {
   if (pidfd_ >= 0) ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0);

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -53,8 +54,9 @@ class WorkerLink {
   void release(uint64_t id);
   void call(FrameKind kind, json::Object body, Reply reply);
 
-  void drain();  // no new requests; the worker ends behind its last answer
-  void kill();   // at once
+  void drain();                                            // no new requests; the worker ends behind its last answer
+  bool wait_end(std::chrono::milliseconds at_most) const;  // false: it still runs
+  void kill();                                             // at once
   pid_t pid() const { return pid_; }
   int64_t open_requests() const;
   // Milliseconds on the steady clock when the last frame came; for the watchdog.

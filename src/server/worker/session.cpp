@@ -278,6 +278,14 @@ void Session::prepare(const LivePtr& live) {
 // --- engine thread ---
 
 void Session::run_engine() {
+  // A folder that cannot be used costs the disk tier, not the server.
+  std::unique_ptr<decode::PrefixDisk> disk;
+  if (model_.disk) try {
+      disk = std::make_unique<decode::PrefixDisk>(*model_.engine, *model_.disk);
+    } catch (const Error& error) {
+      log::error("worker", "no prefixes on disk: {}", error.what());
+    }
+  model_.scheduler.disk = disk.get();
   decode::Scheduler scheduler(*model_.engine, model_.scheduler);
   std::vector<Command> commands;
   for (bool busy = false;;) {
@@ -287,6 +295,7 @@ void Session::run_engine() {
     if (commands_.closed()) break;
     busy = scheduler.step();
   }
+  if (disk) disk->flush();
 }
 
 void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests) {

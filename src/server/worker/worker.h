@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
 #include "decode/engine.h"
+#include "decode/prefix_disk.h"
 #include "decode/scheduler.h"
 #include "model/model_text.h"
 
@@ -22,6 +24,7 @@ struct WorkerModel {
   json::Object facts;     // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
   decode::SchedulerOptions scheduler;
+  std::optional<decode::PrefixDiskOptions> disk;  // where prefixes outlive the process
 };
 
 // Reads the model; called for the load frame. May throw Error: the worker reports it and ends.
