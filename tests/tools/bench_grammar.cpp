@@ -52,10 +52,11 @@ Tokenizer open_tokenizer(const std::string& path) {
 }
 
 struct Times {
-  std::vector<double> mask, accept;
+  std::vector<double> mask, accept, apply;
   void add(const Times& other) {
     mask.insert(mask.end(), other.mask.begin(), other.mask.end());
     accept.insert(accept.end(), other.accept.begin(), other.accept.end());
+    apply.insert(apply.end(), other.apply.begin(), other.apply.end());
   }
 };
 
@@ -74,7 +75,9 @@ struct Bench {
   // slow: names the places whose masks took longer than a millisecond.
   Times follow(const GrammarPtr& grammar, const std::string& text, bool slow = false) const {
     GrammarMatcher m(grammar, vocabulary);
+    Constraint constraint(grammar, vocabulary, {});
     std::vector<uint64_t> bits(vocabulary->words());
+    std::vector<float> logits(static_cast<size_t>(vocabulary->vocab_size()));
     Times times;
     for (const int32_t id : tokenizer.encode(text, {.add_special = false})) {
       auto begin = Clock::now();
@@ -85,6 +88,11 @@ struct Bench {
       begin = Clock::now();
       const bool accepted = m.accept(id);
       times.accept.push_back(us_since(begin));
+      std::fill(logits.begin(), logits.end(), 0.0f);
+      begin = Clock::now();
+      constraint.apply(logits);
+      times.apply.push_back(us_since(begin));
+      constraint.accept(id);
       const bool masked = bits[static_cast<size_t>(id) / 64] >> (id % 64) & 1;
       if (!accepted || !masked)
         fail(ErrorKind::invalid_argument, "token \"{}\" of the text: accepted {}, in the mask {}", tokenizer.piece(id),
@@ -128,7 +136,8 @@ struct Bench {
     for (int i = 0; i < rounds; ++i) walks.add(random_walk(grammar, static_cast<uint64_t>(i)));
     fmt::print("{}: compiled in {:.1f} ms, warmed in {:.1f} ms\n  mask, first round  {}\n  mask, later        {}\n",
                name, compile_us / 1000, warm_us / 1000, shown(cold.mask), shown(warm.mask));
-    fmt::print("  mask, random ids   {}\n  accept             {}\n", shown(walks.mask), shown(warm.accept));
+    fmt::print("  mask, random ids   {}\n  accept             {}\n  apply to logits    {}\n", shown(walks.mask),
+               shown(warm.accept), shown(warm.apply));
   }
 };
 

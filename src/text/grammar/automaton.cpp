@@ -43,6 +43,7 @@ Place Automaton::start() {
 
 void Automaton::begin() {
   threads_.clear();
+  open_.clear();
   accepting_ = false;
   for (const uint32_t slot : seen_at_) seen_[slot].inst = ~0u;
   seen_at_.clear();

@@ -148,8 +148,10 @@ void Constraint::apply(std::span<float> logits) {
                 kForbidden);
       continue;
     }
-    for (size_t id = begin; id < end; ++id)
-      if (!(bits_[w] >> (id - begin) & 1)) logits[id] = kForbidden;
+    for (uint64_t off = ~bits_[w]; off != 0; off &= off - 1) {
+      const size_t id = begin + static_cast<size_t>(std::countr_zero(off));
+      if (id < V) logits[id] = kForbidden;
+    }
   }
   if (phase_ != Phase::free) std::fill(logits.begin() + static_cast<std::ptrdiff_t>(V), logits.end(), kForbidden);
 }

@@ -221,7 +221,7 @@ std::string_view VocabularyIndex::bytes(int32_t id) const {
 
 void VocabularyIndex::warm(const Grammar& grammar) const {
   // States that letters lead out of hold many tokens.
-  constexpr int kStatesMax = 256;
+  constexpr int kStatesMax = 32;
   int made = 0;
   for (const Terminal& t : grammar.program().terminals)
     for (uint32_t s = 0; s < t.dfa->states() && s < 64 && made < kStatesMax; ++s) {
