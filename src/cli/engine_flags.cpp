@@ -13,6 +13,7 @@
 #include "base/team.h"
 #include "cli/progress.h"
 #include "cpu/executor.h"
+#include "model/forward.h"
 
 namespace hearth::cli {
 
@@ -88,6 +89,18 @@ void warn_of_threads(const Context& context) {
                  cpus == 1 ? "" : "s", cpus);
 }
 
+std::optional<formats::Adapter> adapter_of(const Context& context, const hub::FoundModel& found,
+                                           const model::Model& model, const LoadOverrides& overrides) {
+  const std::optional<std::string> dir = overrides.adapter ? overrides.adapter : context.args().text("adapter");
+  if (!dir || *dir == "none") return std::nullopt;
+  formats::Adapter adapter =
+      formats::read_adapter(hub::expand_home(*dir, context.env()), model::adapter_linears(model.spec()));
+  if (const std::string why = formats::base_mismatch(adapter, found.repo, found.revision); !why.empty())
+    context.warn("{}", why);
+  context.detail("adapter {}: {} linears, rank {} at most", adapter.id, adapter.linears.size(), adapter.rank_max());
+  return adapter;
+}
+
 }  // namespace
 
 LoadedModel load_model(const Context& context, const LoadRequest& request, const LoadOverrides& overrides) {
@@ -112,6 +125,13 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   options.sequences_max = request.sequences_max;
   if (options.context == 0 && request.context_wanted > 0)
     options.context = std::min(request.context_wanted, model->spec().context);
+  const std::optional<formats::Adapter> adapter = adapter_of(context, loaded.found, *model, overrides);
+  if (adapter) {
+    const formats::Adapter* const one[] = {&*adapter};
+    options.adapter_slots = 1;
+    options.adapter_rank_max = adapter->rank_max();
+    options.adapter_bytes = decode::adapter_bytes(one);
+  }
   std::unique_ptr<graph::Executor> executor = make_executor(context, *model, overrides);
   if (request.tune) request.tune(*model, *executor, options);
   loaded.times.open = ms_since(start);
@@ -129,6 +149,10 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
         });
   }
   loaded.times.engine = loaded.engine->times();
+  if (adapter) {
+    loaded.engine->set_default_adapter(loaded.engine->mount_adapter(*adapter));
+    loaded.adapter = adapter->id;
+  }
   if (request.needs_text) {
     const auto wait = std::chrono::steady_clock::now();
     if (text.valid()) loaded.text = text.get();

@@ -84,6 +84,15 @@ constexpr std::array<Flag, A + B> joined(const std::array<Flag, A>& a, const std
   return all;
 }
 
+// A verb that evaluates a model: those that only count its bytes mount no adapter.
+inline constexpr Flag kAdapterFlag = {.name = "adapter",
+                                      .kind = ValueKind::file,
+                                      .value = "DIR",
+                                      .help = "a LoRA adapter that is on for everything; none: the model as it is",
+                                      .aliases = "--adapter-path"};
+
+inline constexpr auto kModelFlags = joined(kEngineFlags, std::array{kAdapterFlag});
+
 // Where the time of a load went, in ms. `text` runs beside the others: the tokenizer's own thread, and how long the
 // rest waited for it at the end.
 struct LoadTimes {
@@ -98,6 +107,7 @@ struct LoadedModel {
   hub::FoundModel found;
   std::unique_ptr<decode::Engine> engine;
   std::unique_ptr<model::ModelText> text;
+  std::string adapter;  // id of the one that is on; empty: none
   LoadTimes times;
 };
 
@@ -118,7 +128,7 @@ struct LoadRequest {
 
 // Values that stand in for the flags of the same names; nullopt: the flag decides.
 struct LoadOverrides {
-  std::optional<std::string> executor, numerics, kv;
+  std::optional<std::string> executor, numerics, kv, adapter;
   int64_t memory_taken = 0;  // of the budget, by what is loaded already
 };
 
@@ -132,7 +142,8 @@ int thread_count(const Context& context);
 // A word of --kv; nullopt for "config": the model decides.
 std::optional<graph::KvFormat> kv_format(std::string_view word);
 
-// Finds, opens and loads the positional MODEL; the tokenizer is read beside the weights. Progress on stderr.
+// Finds, opens and loads the positional MODEL, with --adapter mounted as the engine's default; the tokenizer is read
+// beside the weights. Progress on stderr. The command's flags are kModelFlags.
 LoadedModel load_model(const Context& context, const LoadRequest& request = {}, const LoadOverrides& overrides = {});
 
 // Throws Error{out_of_memory}, naming the flags, when they ask for more positions than the context holds: before any

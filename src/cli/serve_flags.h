@@ -53,7 +53,7 @@ inline constexpr std::array kRowFlags = {
          .min = 1,
          .max = 1 << 28},
 };
-inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
+inline constexpr auto kWorkerFlags = joined(kModelFlags, kRowFlags);
 
 // The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given.
 std::vector<std::string> worker_arguments(const Context& context);

@@ -15,7 +15,8 @@ void require(bool condition, fmt::format_string<Args...> format, Args&&... args)
 
 int64_t count(const auto& span) { return static_cast<int64_t>(span.size()); }
 
-void check_rows(const graph::BatchView& batch, const graph::Limits& limits) {
+void check_rows(const graph::Program& program, const graph::BatchView& batch,
+                std::span<const graph::LoraFactors> adapters, const graph::Limits& limits) {
   const int64_t M = batch.M(), B = batch.B();
   require(M >= 1 && M <= limits.rows_max, "{} rows, the plan has room for 1 to {}", M, limits.rows_max);
   require(B >= 1 && B <= limits.sequences_max, "{} sequences, the plan has room for 1 to {}", B, limits.sequences_max);
@@ -30,6 +31,14 @@ void check_rows(const graph::BatchView& batch, const graph::Limits& limits) {
   for (const int32_t m : batch.out_rows) require(m >= 0 && m < M, "gathered row {} of {}", m, M);
   require(batch.adapter.empty() || count(batch.adapter) == B, "{} adapter slots for {} sequences", count(batch.adapter),
           B);
+  const size_t modules = program.adapter_modules.size();
+  if (modules > 0) {
+    const auto slots = count(adapters) / static_cast<int64_t>(modules);
+    require(adapters.size() % modules == 0 && slots <= limits.adapter_slots,
+            "{} factors of adapters for {} modules, the plan has room for {} slots", adapters.size(), modules,
+            limits.adapter_slots);
+    for (const int32_t slot : batch.adapter) require(slot < slots, "adapter slot {} of {}", slot, slots);
+  }
   require(batch.masks.empty() || count(batch.masks) == B, "{} masks for {} sequences", count(batch.masks), B);
 }
 
@@ -64,7 +73,7 @@ void check_pages(const CpuPlan& plan, const graph::BatchView& batch, const graph
 void check_batch(const CpuPlan& plan, const graph::Bindings& bindings, const graph::HostKv* kv) {
   const graph::Program& program = plan.program();
   const graph::BatchView& batch = bindings.batch;
-  check_rows(batch, plan.limits());
+  check_rows(program, batch, bindings.adapters, plan.limits());
   if (plan.vocabulary() > 0)
     for (const int32_t id : batch.ids)
       require(id >= 0 && id < plan.vocabulary(), "token id {} of a vocabulary of {}", id, plan.vocabulary());

@@ -52,9 +52,19 @@ class CpuExecutor final : public graph::Executor {
     }
     if (bad > 0) bad_.push_back({std::string(name), bad});
     const auto stored = static_cast<int64_t>(w.data.size() + w.scales.size() + w.biases.size());
-    bytes_ += weight_need({w.format, w.N, w.K, stored}, hint);
-    weights_.push_back(std::move(weight));
-    return {static_cast<int32_t>(weights_.size()) - 1};
+    weight->bytes = weight_need({w.format, w.N, w.K, stored}, hint);
+    bytes_ += weight->bytes;
+    const auto free = std::find(weights_.begin(), weights_.end(), nullptr);
+    const auto at = static_cast<int32_t>(free - weights_.begin());
+    if (free == weights_.end()) weights_.emplace_back();
+    weights_[static_cast<size_t>(at)] = std::move(weight);
+    return {at};
+  }
+
+  void unload(graph::WeightHandle weight) override {
+    std::unique_ptr<Weight>& gone = weights_[static_cast<size_t>(weight.id)];
+    bytes_ -= gone->bytes;
+    gone.reset();
   }
 
   std::unique_ptr<graph::Plan> prepare(const graph::Program& program, const graph::Limits& limits) override {
@@ -62,6 +72,7 @@ class CpuExecutor final : public graph::Executor {
     auto plan = std::make_unique<CpuPlan>(program, limits, team_.size());
     need_.include(*plan, options_.isa);
     space_.fit(need_);
+    adapters_.reserve(program, limits);
     bound_.reserve(std::max(bound_.capacity(), program.weights.size()));
     seconds_.resize(std::max(seconds_.size(), plan->program().ops.size()));
     times_.reserve(std::max(times_.capacity(), plan->program().ops.size()));
@@ -77,6 +88,7 @@ class CpuExecutor final : public graph::Executor {
     const auto* kv = static_cast<const graph::HostKv*>(bindings.kv);
     check_batch(plan, bindings, kv);
     bind(plan, bindings);
+    adapters_.build(plan, bindings, weights_);
     if (options_.poison) space_.poison();
     for (AttentionSchedule& schedule : plan.schedules()) schedule.build(bindings.batch);
     if (timing_) std::fill(seconds_.begin(), seconds_.end(), 0.0);
@@ -89,6 +101,7 @@ class CpuExecutor final : public graph::Executor {
                     .kv = kv,
                     .weights = bound_,
                     .space = space_,
+                    .adapters = adapters_,
                     .team = team_,
                     .seconds = timing_ ? seconds_.data() : nullptr};
     team_.run([&](int member) { run_steps(state, member); });
@@ -175,7 +188,7 @@ class CpuExecutor final : public graph::Executor {
     for (size_t i = 0; i < program.weights.size(); ++i) {
       const graph::ValueInfo& value = program.value(program.weights[i]);
       const int32_t id = bindings.weights[i].id;
-      if (id < 0 || id >= static_cast<int32_t>(weights_.size()))
+      if (id < 0 || id >= static_cast<int32_t>(weights_.size()) || !weights_[static_cast<size_t>(id)])
         fail(ErrorKind::invalid_argument, "weight {}: handle {} was not given by this executor", value.name, id);
       const Weight& weight = *weights_[static_cast<size_t>(id)];
       if (weight.N != value.rows_fixed || weight.K != value.cols)
@@ -197,6 +210,7 @@ class CpuExecutor final : public graph::Executor {
   Team team_;
   WorkspaceNeed need_;
   Workspace space_;
+  AdapterRows adapters_;
   WeightArena arena_;
   std::unique_ptr<PackCache> cache_;
   std::vector<std::unique_ptr<Weight>> weights_;

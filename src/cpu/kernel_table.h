@@ -44,6 +44,31 @@ struct AttendChunk {
   float* out = nullptr;                           // [rows, ld] out
 };
 
+// lora by slot, rows[0 .. count) of x and y, in two products; the factors lie as graph/lora_layout.h says. Row j of t
+// belongs to rows[j].
+struct LoraDown {  // t = x A
+  const int32_t* rows = nullptr;
+  int64_t count = 0;
+  const float* x = nullptr;  // [M, K], row stride ldx
+  int64_t ldx = 0, K = 0;
+  const float* a = nullptr;  // [blocks, K, 16]
+  int64_t blocks = 0;
+  float* t = nullptr;  // [count, 16 blocks], row stride ldt
+  int64_t ldt = 0;
+};
+struct LoraUp {  // y = r(y + r(scale * (t B)))
+  const int32_t* rows = nullptr;
+  int64_t count = 0;
+  const float* t = nullptr;
+  int64_t ldt = 0, R = 0;
+  const float* b = nullptr;  // [n / 32 rounded up, R, 32]
+  int64_t n = 0;
+  float scale = 1;
+  float* y = nullptr;  // [M, n], row stride ldy
+  int64_t ldy = 0;
+  DType r = DType::f32;
+};
+
 struct KernelTable {
   Isa isa;
   void (*scale)(const float* x, float c, float* y, int64_t n, DType r) noexcept;
@@ -54,6 +79,8 @@ struct KernelTable {
   void (*act)(graph::Activation f, const float* x, float* y, int64_t n, DType r) noexcept;
   void (*gated_act)(graph::Activation f, const float* gate, const float* up, float* y, int64_t n, DType r) noexcept;
   void (*accumulate_rows)(const float* x, const float* w, int64_t ldw, float* y, int64_t K, int64_t n) noexcept;
+  void (*lora_down)(const LoraDown& c) noexcept;
+  void (*lora_up)(const LoraUp& c) noexcept;
   void (*rms_norm)(const float* x, const float* w, float* y, int64_t n, float eps, DType r) noexcept;
   void (*layer_norm)(const float* x, const float* w, const float* b, float* y, int64_t n, float eps, DType r) noexcept;
   void (*rope)(const float* x, const float* cosine, const float* sine, float* y, const RopeShape& shape,

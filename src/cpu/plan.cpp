@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "graph/lora_layout.h"
 #include "graph/op_info.h"
 
 namespace hearth::cpu {
@@ -28,7 +29,9 @@ class Lowering {
       limits_.gathered_max = std::min(limits_.gathered_max, kFewRows);
     }
     barriers_ = BarrierPlanner(limits_);
-    memory_ = graph::plan_memory(program_, limits_, {.results = false, .linear_add_in_place = true});
+    memory_ = graph::plan_memory(
+        program_, limits_,
+        {.results = false, .linear_add_in_place = true, .adapted_in_place = !program_.adapter_modules.empty()});
     list_.rows_max = std::max({limits_.rows_max, limits_.sequences_max, limits_.gathered_max});
     refs_.resize(program_.values.size());
     weight_.assign(program_.values.size(), -1);
@@ -188,17 +191,22 @@ class Lowering {
     fresh_[index(out)] = cols;
   }
 
+  // The result's memory, where an operand that it is made upon stands already or is copied to.
+  Ref place_upon(ValueId operand, const Op& op) {
+    const Ref y = place(op.out[0], false), from = ref(operand);
+    if (from.place == y.place && from.index == y.index && from.offset == y.offset && from.stride == y.stride) return y;
+    Step s = step(StepKind::copy, op);
+    s.x = from;
+    s.y = y;
+    s.share = Share::blocks;
+    s.share_N = y.cols;
+    emit(std::move(s));
+    return y;
+  }
+
   void linear_add(const Op& op) {
-    const ValueId out = op.out[0], z = op.in[3];
-    const Ref y = place(out, false), from = ref(z);
-    if (from.place != y.place || from.index != y.index || from.offset != y.offset || from.stride != y.stride) {
-      Step s = step(StepKind::copy, op);
-      s.x = from;
-      s.y = y;
-      s.share = Share::blocks;
-      s.share_N = y.cols;
-      emit(std::move(s));
-    }
+    const ValueId out = op.out[0];
+    const Ref y = place_upon(op.in[3], op);
     linear(op.in[0], op.in[1], op.in[2], y, DType::f32, true);
     fresh_[index(out)] = y.cols;
   }
@@ -235,7 +243,19 @@ class Lowering {
     emit(std::move(s));
   }
 
+  void lora_slots(const Op& op) {
+    plan_.lora_stride_ = graph::lora_blocks_a(plan_.limits_.adapter_rank_max) * graph::kLoraColumnsA;
+    Step s = step(StepKind::lora_slots, op);
+    s.x = s.y = place_upon(op.in[0], op);
+    s.z = ref(op.in[1]);
+    s.share = Share::blocks;
+    s.share_N = s.y.cols;
+    emit(std::move(s));
+    fresh_[index(op.out[0])] = value(op.out[0]).cols;
+  }
+
   void lora(const Op& op) {
+    if (op.attrs.module >= 0) return lora_slots(op);
     Step s = step(StepKind::lora, op);
     s.x = ref(op.in[0]);
     s.z = ref(op.in[1]);
@@ -404,10 +424,10 @@ int64_t CpuPlan::arena_bytes() const {
 }
 
 std::string to_string(const CpuPlan& plan, const StepList& list) {
-  static constexpr const char* kKinds[] = {"embed",      "scale",    "add",         "mul",         "act",
-                                           "gated_act",  "rms_norm", "layer_norm",  "quantize",    "linear",
-                                           "bias_round", "lora",     "rope_angles", "rope",        "kv_append",
-                                           "attention",  "softcap",  "copy",        "gather_rows", "pool"};
+  static constexpr const char* kKinds[] = {
+      "embed",      "scale",     "add",       "mul",        "act",  "gated_act",   "rms_norm",
+      "layer_norm", "quantize",  "linear",    "bias_round", "lora", "lora_slots",  "rope_angles",
+      "rope",       "kv_append", "attention", "softcap",    "copy", "gather_rows", "pool"};
   static constexpr const char* kShares[] = {"own", "rows", "blocks", "any"};
   std::string text;
   for (const Step& s : list.steps)

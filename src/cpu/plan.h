@@ -54,6 +54,7 @@ enum class StepKind : uint8_t {
   linear,
   bias_round,  // y = r(y), then r(y + bias)
   lora,
+  lora_slots,  // in place
   rope_angles,
   rope,
   kv_append,
@@ -114,6 +115,7 @@ class CpuPlan final : public graph::Plan {
   }
   int64_t K_max() const { return K_max_; }
   int64_t temp_floats() const { return temp_floats_; }  // a member's scratch for lora and constants
+  int64_t lora_stride() const { return lora_stride_; }  // of a row of lora by slot's x A; 0: the program has none
   int64_t vocabulary() const { return vocabulary_; }    // rows of the smallest embedding table; 0: none
   WeightUse weight_use(size_t weight) const { return uses_[weight]; }
   std::vector<AttentionSchedule>& schedules() { return schedules_; }
@@ -125,7 +127,7 @@ class CpuPlan final : public graph::Plan {
   graph::Limits limits_;
   int members_;
   Core core_ = Core::s16;
-  int64_t K_max_ = 0, temp_floats_ = 0, vocabulary_ = 0;
+  int64_t K_max_ = 0, temp_floats_ = 0, lora_stride_ = 0, vocabulary_ = 0;
   std::vector<WeightUse> uses_;
   std::vector<AttentionSchedule> schedules_;
   StepList few_, many_;

@@ -54,6 +54,7 @@ std::vector<BarrierPlanner::Access> BarrierPlanner::accesses_of(const Step& step
     case StepKind::lora:
       if (step.share == Share::blocks) z = Share::any;
       break;
+    case StepKind::lora_slots: z = Share::any; break;
     case StepKind::kv_append:
       x = z = Share::any;
       whole(Area::kv, step.attrs.layer, true, Share::any, 0);

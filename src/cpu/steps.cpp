@@ -10,25 +10,6 @@
 namespace hearth::cpu {
 namespace {
 
-struct Part {
-  int64_t m_begin, m_end, c_begin, c_end;
-  int64_t cols() const { return c_end - c_begin; }
-};
-
-Part part_of_step(const Run& run, const Step& s, int member) {
-  const int64_t M = run.rows(s.rows), cols = s.y.cols, n = run.team.size();
-  switch (s.share) {
-    case Share::rows: return {M * member / n, M * (member + 1) / n, 0, cols};
-    case Share::blocks: {
-      const LinearPart p = part_of(s.share_N, M, split_linear(s.share_N, M, run.team.size()), member);
-      return {p.m_begin, p.m_end, std::min(cols, p.block_begin * 32), std::min(cols, p.block_end * 32)};
-    }
-    case Share::own:
-    case Share::any: break;
-  }
-  return {0, M, 0, cols};
-}
-
 // Operands of a step, rows apart.
 struct Operands {
   float *x, *z, *y;
@@ -248,7 +229,7 @@ void pool(const Run& run, const Step& s, int member) {
   }
 }
 
-void execute(const Run& run, const Step& s, int member) {
+void execute(const Run& run, const Step& s, int member, int& lora_turn) {
   switch (s.kind) {
     case StepKind::embed: return embed(run, s, member);
     case StepKind::add:
@@ -264,6 +245,7 @@ void execute(const Run& run, const Step& s, int member) {
     case StepKind::quantize: return quantize(run, s, member);
     case StepKind::linear: return linear_step(run, s, member);
     case StepKind::lora: return lora(run, s, member);
+    case StepKind::lora_slots: return lora_slots_step(run, s, member, lora_turn);
     case StepKind::rope_angles: return rope_angles(run, s, member);
     case StepKind::rope: return rope(run, s, member);
     case StepKind::kv_append: return kv_append_step(run, s, member);
@@ -274,6 +256,20 @@ void execute(const Run& run, const Step& s, int member) {
 }
 
 }  // namespace
+
+Part part_of_step(const Run& run, const Step& s, int member) {
+  const int64_t M = run.rows(s.rows), cols = s.y.cols, n = run.team.size();
+  switch (s.share) {
+    case Share::rows: return {M * member / n, M * (member + 1) / n, 0, cols};
+    case Share::blocks: {
+      const LinearPart p = part_of(s.share_N, M, split_linear(s.share_N, M, run.team.size()), member);
+      return {p.m_begin, p.m_end, std::min(cols, p.block_begin * 32), std::min(cols, p.block_end * 32)};
+    }
+    case Share::own:
+    case Share::any: break;
+  }
+  return {0, M, 0, cols};
+}
 
 int64_t Run::rows(graph::Rows kind) const {
   switch (kind) {
@@ -301,9 +297,10 @@ void run_steps(const Run& run, int member) noexcept {
   using Clock = std::chrono::steady_clock;
   const bool timed = run.seconds && member == 0;
   Clock::time_point before = timed ? Clock::now() : Clock::time_point();
+  int lora_turn = 0;
   for (const Step& s : run.list.steps) {
     if (s.barrier) run.team.barrier(member);
-    execute(run, s, member);
+    execute(run, s, member, lora_turn);
     if (timed) {
       const Clock::time_point now = Clock::now();
       run.seconds[s.op] += std::chrono::duration<double>(now - before).count();

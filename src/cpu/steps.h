@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/team.h"
+#include "cpu/adapter_rows.h"
 #include "cpu/kernel_table.h"
 #include "cpu/plan.h"
 #include "cpu/workspace.h"
@@ -18,6 +19,7 @@ struct Weight {
   PackedTensor view;         // gather alone
   std::vector<float> dense;  // vector: [N, K]
   int64_t N = 0, K = 0;
+  int64_t bytes = 0;  // as counted
 };
 
 struct Run {
@@ -28,6 +30,7 @@ struct Run {
   const graph::HostKv* kv;
   std::span<const Weight* const> weights;  // as Program::weights
   const Workspace& space;
+  const AdapterRows& adapters;
   Team& team;
   double* seconds;  // [ops], member 0's clock; null: not timed
 
@@ -42,6 +45,16 @@ void run_steps(const Run& run, int member) noexcept;
 void attention_step(const Run& run, const Step& step, int member) noexcept;
 void kv_append_step(const Run& run, const Step& step, int member) noexcept;
 
+// lora by slot; has barriers inside where an adapter has many rows. `turn`: the member's own, 0 when a run begins.
+void lora_slots_step(const Run& run, const Step& step, int member, int& turn) noexcept;
+
 float* pointer(const Run& run, const Ref& ref, int member);
+
+// A member's share of a step: rows and columns of y.
+struct Part {
+  int64_t m_begin, m_end, c_begin, c_end;
+  int64_t cols() const { return c_end - c_begin; }
+};
+Part part_of_step(const Run& run, const Step& s, int member);
 
 }  // namespace hearth::cpu

@@ -75,13 +75,16 @@ void WorkspaceNeed::include(const CpuPlan& plan, Isa isa) {
   grow(member.slot, round_up(row * plan.few().rows_max, 64));
   grow(member.linear, linear_scratch_bytes(plan.many().rows_max, K));
   grow(member.temp, 4 * plan.temp_floats());
+  if (plan.lora_stride() == 0) return;
+  grow(lora_stride, plan.lora_stride());
+  grow(lora_rows, plan.limits().rows_max);
 }
 
 int64_t WorkspaceNeed::bytes(int64_t members) const {
   const auto taken = [](int64_t bytes) { return Buffer::taken(bytes); };
-  return taken(shared) + taken(slot * kActSlots) + taken(partials) +
-         members * (taken(member.own) + taken(member.slot * kActSlots) + taken(member.linear) + taken(member.temp) +
-                    taken(member.attention));
+  return taken(shared) + taken(slot * kActSlots) + taken(partials) + taken(8 * lora_floats()) +
+         members * (taken(4 * kFewRows * lora_stride) + taken(member.own) + taken(member.slot * kActSlots) +
+                    taken(member.linear) + taken(member.temp) + taken(member.attention));
 }
 
 void Workspace::fit(const WorkspaceNeed& need) {
@@ -89,6 +92,9 @@ void Workspace::fit(const WorkspaceNeed& need) {
   slot_bytes = need.slot;
   activations.reserve(slot_bytes * kActSlots, "activations");
   partials.reserve(need.partials, "attention partials");
+  lora_stride = need.lora_stride;
+  lora_floats = need.lora_floats();
+  lora.reserve(8 * lora_floats, "products of adapters");
   for (MemberSpace& m : members) {
     m.own.reserve(need.member.own, "a thread's values");
     m.slot_bytes = need.member.slot;
@@ -96,20 +102,22 @@ void Workspace::fit(const WorkspaceNeed& need) {
     m.linear.reserve(need.member.linear, "scratch of matrix products");
     m.temp.reserve(need.member.temp, "scratch");
     m.attention.reserve(need.member.attention, "scratch of attention");
+    m.lora.reserve(4 * kFewRows * lora_stride, "products of adapters");
   }
 }
 
 int64_t Workspace::bytes() const {
-  int64_t sum = shared.bytes() + activations.bytes() + partials.bytes();
+  int64_t sum = shared.bytes() + activations.bytes() + partials.bytes() + lora.bytes();
   for (const MemberSpace& m : members)
-    sum += m.own.bytes() + m.activations.bytes() + m.linear.bytes() + m.temp.bytes() + m.attention.bytes();
+    sum += m.own.bytes() + m.activations.bytes() + m.linear.bytes() + m.temp.bytes() + m.attention.bytes() +
+           m.lora.bytes();
   return sum;
 }
 
 void Workspace::poison() const {
-  for (const Buffer* b : {&shared, &activations, &partials}) b->poison();
+  for (const Buffer* b : {&shared, &activations, &partials, &lora}) b->poison();
   for (const MemberSpace& m : members)
-    for (const Buffer* b : {&m.own, &m.activations, &m.linear, &m.temp, &m.attention}) b->poison();
+    for (const Buffer* b : {&m.own, &m.activations, &m.linear, &m.temp, &m.attention, &m.lora}) b->poison();
 }
 
 }  // namespace hearth::cpu

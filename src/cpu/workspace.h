@@ -34,7 +34,7 @@ struct AttentionScratch {
 };
 
 struct MemberSpace {
-  Buffer own, activations, linear, temp, attention;
+  Buffer own, activations, linear, temp, attention, lora;
   int64_t slot_bytes = 0;  // activations
 
   // The parts of `attention` for heads of Dh and up to `rows` query rows.
@@ -46,17 +46,21 @@ int64_t attention_rows_max(const AttentionShape& shape);
 // Bytes of a workspace that serves every plan that was included.
 struct WorkspaceNeed {
   int64_t shared = 0, partials = 0, slot = 0;  // slot: activations of one value
+  int64_t lora_rows = 0, lora_stride = 0;      // of lora by slot's x A
   struct Member {
     int64_t own = 0, linear = 0, temp = 0, attention = 0, slot = 0;
   } member;
 
   void include(const CpuPlan& plan, Isa isa);
   int64_t bytes(int64_t members) const;
+  int64_t lora_floats() const { return lora_rows * lora_stride; }
 };
 
 struct Workspace {
   Buffer shared, activations, partials;
   int64_t slot_bytes = 0;  // activations
+  Buffer lora;             // two buffers of lora_floats
+  int64_t lora_stride = 0, lora_floats = 0;
   std::vector<MemberSpace> members;
 
   void fit(const WorkspaceNeed& need);

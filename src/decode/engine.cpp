@@ -61,6 +61,8 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   decode_ = executor_->prepare(program, decode);
   times_.plans = watch.lap_ms();
 
+  adapters_ = std::make_unique<AdapterSlots>(*executor_, program.adapter_modules, options_.adapter_slots,
+                                             options_.adapter_rank_max);
   groups_ = program.kv_groups;
   std::vector<int64_t> pages;
   for (const graph::KvGroup& group : program.kv_groups) {
@@ -97,8 +99,38 @@ void Engine::load_weights(graph::Program& program, const std::function<void(int6
   }
 }
 
-void Engine::check(std::span<const StepInput> inputs) const {
+int32_t Engine::mount_adapter(const formats::Adapter& adapter) {
+  const formats::Adapter* const one[] = {&adapter};
+  return mount_adapter(one);
+}
+
+int32_t Engine::mount_adapter(AdapterStack stack) {
+  const int64_t budget = options_.memory_budget > 0 ? options_.memory_budget : default_memory_budget();
+  const int64_t spare = std::max<int64_t>(0, budget - need_.total());
+  return adapters_->mount(stack, need_.adapters + spare - adapters_->bytes());
+}
+
+void Engine::unmount_adapter(int32_t slot) {
+  adapters_->unmount(slot);
+  if (default_adapter_ == slot) default_adapter_ = kNoAdapter;
+}
+
+int32_t Engine::adapter_slot(int32_t slot) const {
+  if (slot == kDefaultAdapter) return default_adapter_;
+  if (slot != kNoAdapter && !adapters_->mounted(slot))
+    fail(ErrorKind::invalid_argument, "adapter slot {} is empty", slot);
+  return slot;
+}
+
+void Engine::set_default_adapter(int32_t slot) { default_adapter_ = adapter_slot(slot); }
+
+void Engine::use_adapter(int32_t slot, int64_t by) {
+  if (slot >= 0) adapters_->use(slot, by);
+}
+
+void Engine::check(std::span<const StepInput> inputs) {
   int64_t rows = 0, outputs = 0;
+  slots_.clear();
   for (const StepInput& in : inputs) {
     rows += static_cast<int64_t>(in.ids.size());
     outputs += in.outputs;
@@ -109,6 +141,7 @@ void Engine::check(std::span<const StepInput> inputs) const {
     for (const int32_t id : in.ids)
       if (id < 0 || id >= spec().V)
         fail(ErrorKind::invalid_argument, "token id {} is outside the vocabulary of {}", id, spec().V);
+    slots_.push_back(adapter_slot(in.adapter));
     const int64_t length = in.sequence->length() + static_cast<int64_t>(in.ids.size());
     if (length > context_)
       fail(ErrorKind::out_of_memory, "{} positions do not fit the context of {}", length, context_);
@@ -158,11 +191,12 @@ std::span<float> Engine::step(std::span<const StepInput> inputs) {
                                     .row_begin = row_begin_,
                                     .kv_len = kv_len_,
                                     .tables = tables_,
-                                    .adapter = {},
+                                    .adapter = slots_,
                                     .out_rows = out_rows_,
                                     .masks = {}},
                           .kv = kv_.get(),
-                          .results = results});
+                          .results = results,
+                          .adapters = adapters_->factors()});
     executor_->wait();
   } catch (...) {
     for (const StepInput& in : inputs) cache_->truncate(*in.sequence, in.sequence->length());

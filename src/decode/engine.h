@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/adapter_slots.h"
 #include "decode/kv_cache.h"
 #include "graph/executor.h"
 #include "model/model.h"
@@ -25,18 +26,24 @@ struct EngineOptions {
   int64_t prefill_chunk = 256;        // rows of a prefill step
   int64_t gathered_max = 1;           // logit rows of a step
   int64_t memory_budget = 0;          // bytes; 0: 0.75 of RAM or of the cgroup limit
+  int64_t adapter_slots = 0;          // adapters that can be mounted at once, at most kAdapterSlotsMax
+  int64_t adapter_rank_max = 512;     // of a slot: ranks of a stack add up
+  int64_t adapter_bytes = 0;          // kept for adapters; beyond it they get what the budget happens to leave
 };
+
+inline constexpr int64_t kAdapterSlotsMax = 64;
 
 // What the model needs, known before anything is loaded (DESIGN 8).
 struct MemoryNeed {
   int64_t weights = 0;  // after repack
   int64_t kv = 0;       // pages of every sequence
   int64_t logits = 0;
+  int64_t adapters = 0;         // as EngineOptions::adapter_bytes says
   int64_t arena = 0;            // working memory of both plans: values between ops, scratch of threads
   int64_t loading = 0;          // beside the weights, while the largest ones are repacked; gone afterwards
   int64_t process = 0;          // the program itself and the tokenizer
   int64_t kv_per_position = 0;  // bytes; window groups count once they are full as nothing
-  int64_t total() const { return process + weights + std::max(loading, kv + logits + arena); }
+  int64_t total() const { return process + weights + std::max(loading, kv + logits + adapters + arena); }
 };
 MemoryNeed memory_need(const model::Model& model, const graph::Executor& executor, const EngineOptions& options,
                        int64_t context);
@@ -57,6 +64,7 @@ struct StepInput {
   Sequence* sequence = nullptr;
   std::span<const int32_t> ids;
   int64_t outputs = 1;
+  int32_t adapter = kDefaultAdapter;
 };
 
 // Engine thread only.
@@ -90,12 +98,32 @@ class Engine {
   // gathered_max. Pages are reserved first: Error{out_of_memory} when the pool is dry, then nothing has changed.
   std::span<float> step(std::span<const StepInput> inputs);
 
+  // Adapters come and go between steps; a mount that fails changes nothing, and without an adapter a row's bits are the
+  // base model's, whoever else is in the step. A stack is the sum of its adapters, in a slot of its own. What a
+  // sequence has cached belongs to the adapter that it was evaluated with: never go on with it under another one.
+  // Throws Error{invalid_argument} for factors that do not fit the model or the slot's rank, Error{busy} when no slot
+  // is free, Error{out_of_memory} with both numbers.
+  int32_t mount_adapter(const formats::Adapter& adapter);
+  int32_t mount_adapter(AdapterStack stack);
+  // Error{not_found} for an empty slot, Error{busy} while requests use it. A default becomes the base model again.
+  void unmount_adapter(int32_t slot);
+  bool has_adapter(int32_t slot) const { return adapters_->mounted(slot); }
+  int64_t adapter_bytes() const { return adapters_->bytes(); }  // of those that are mounted
+  // What StepInputs with kDefaultAdapter get: at first kNoAdapter.
+  void set_default_adapter(int32_t slot);
+  int32_t default_adapter() const { return default_adapter_; }
+  // kDefaultAdapter resolved; Error{invalid_argument} for a slot without an adapter.
+  int32_t adapter_slot(int32_t slot) const;
+  // Counts who will step with a slot: it cannot be unmounted meanwhile. kNoAdapter is allowed.
+  void use_adapter(int32_t slot, int64_t by);
+  int64_t adapter_uses(int32_t slot) const { return adapters_->uses(slot); }
+
   // The plan that a step of M rows runs on; for probes.
   graph::Plan& plan_for(int64_t M) { return M <= options_.sequences_max ? *decode_ : *prefill_; }
 
  private:
   void load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
-  void check(std::span<const StepInput> inputs) const;
+  void check(std::span<const StepInput> inputs);
 
   std::shared_ptr<model::Model> model_;
   std::unique_ptr<graph::Executor> executor_;
@@ -109,9 +137,11 @@ class Engine {
   std::unique_ptr<KvCache> cache_;
   std::vector<graph::KvGroup> groups_;
   std::vector<int64_t> page_bytes_;
+  std::unique_ptr<AdapterSlots> adapters_;
+  int32_t default_adapter_ = kNoAdapter;
   std::vector<float> logits_;
   // Views of a step, sized once.
-  std::vector<int32_t> ids_, positions_, row_begin_, kv_len_, out_rows_;
+  std::vector<int32_t> ids_, positions_, row_begin_, kv_len_, out_rows_, slots_;
   std::vector<std::vector<int32_t>> page_rows_;
   std::vector<graph::PageTable> tables_;
 };

@@ -42,7 +42,9 @@ std::array<graph::Limits, 2> plan_limits(const EngineOptions& options, int64_t c
                               .sequences_max = options.sequences_max,
                               .positions_max = context,
                               .gathered_max = options.gathered_max,
-                              .numerics = options.numerics};
+                              .numerics = options.numerics,
+                              .adapter_slots = options.adapter_slots,
+                              .adapter_rank_max = options.adapter_rank_max};
   graph::Limits decode = prefill;
   decode.rows_max = options.sequences_max;
   decode.gathered_max = std::min(options.gathered_max, options.sequences_max);
@@ -86,11 +88,17 @@ int64_t streamed_bytes(const model::Model& model, const graph::Program& program)
   return sum;
 }
 
+// The forward; with slots for adapters where some are wanted, else as it has always been.
+static graph::Program written(const model::Model& model, const EngineOptions& options) {
+  if (options.adapter_slots < 0 || options.adapter_slots > kAdapterSlotsMax || options.adapter_rank_max < 1)
+    fail(ErrorKind::invalid_argument, "{} slots for adapters of rank {}: 0 to {} slots and a rank of 1 or more fit",
+         options.adapter_slots, options.adapter_rank_max, kAdapterSlotsMax);
+  graph::Program program = model::forward(model.spec(), forward_options(model, options));
+  return options.adapter_slots > 0 ? graph::with_adapter_slots(program) : program;
+}
+
 MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options)
-    : model_(model),
-      executor_(executor),
-      options_(options),
-      program_(model::forward(model.spec(), forward_options(model, options))) {
+    : model_(model), executor_(executor), options_(options), program_(written(model, options)) {
   const std::vector<graph::LayoutHint> hints = layout_hints(program_);
   int64_t loading = 0;
   for (size_t i = 0; i < hints.size(); ++i) {
@@ -99,6 +107,7 @@ MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executo
     loading = std::max(loading, fixed_.weights + bytes_of(w));
   }
   fixed_.loading = loading - fixed_.weights;
+  fixed_.adapters = options.adapter_bytes;
   fixed_.logits = 4 * options.gathered_max * model.spec().V;
   fixed_.process = kProcessBytes + kPieceBytes * model.spec().V;
   for (const graph::KvGroup& group : program_.kv_groups)

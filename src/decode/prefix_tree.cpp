@@ -202,6 +202,16 @@ bool PrefixTree::make_room(size_t group, int64_t pages) {
   return drop_leaves(frees, enough) || drop_leaves(bares, enough);
 }
 
+void PrefixTree::forget(std::string_view space) {
+  const auto root = roots_.find(space);
+  if (root == roots_.end()) return;
+  std::vector<Node*> order = {&root->second};  // parents before children
+  for (size_t i = 0; i < order.size(); ++i)
+    for (auto& [id, child] : order[i]->children) order.push_back(child.get());
+  for (size_t i = order.size(); i-- > 1;) remove(order[i]);
+  roots_.erase(root);
+}
+
 void PrefixTree::shrink(int64_t bytes) {
   const auto any = [&](const Node& leaf) {
     if (evicts_) show(leaf);

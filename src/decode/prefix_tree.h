@@ -43,6 +43,9 @@ class PrefixTree {
   void shrink(int64_t bytes);
   void on_evict(std::function<void(std::string_view space, const Sequence& s)> call) { evicts_ = std::move(call); }
 
+  // Gives up all of a space: what stands for it is gone, an adapter that was unmounted.
+  void forget(std::string_view space);
+
   int64_t bytes() const { return bytes_; }      // of the pages referred to; one that two nodes share counts once
   int64_t entries() const { return entries_; }  // nodes
 

@@ -45,6 +45,7 @@ Scheduler::RowPtr Scheduler::make_row(Request request, Events events) {
   if (const int64_t top = request.top_logprobs.value_or(0); top < 0 || top > kTopLogprobsMax)
     hearth::fail(ErrorKind::invalid_argument, "top_logprobs is {}, expected 0 to {}", top, kTopLogprobsMax);
 
+  request.adapter = engine_.adapter_slot(request.adapter);
   Sampler sampler(request.sampler, engine_.spec().V, joined(request.end_ids, request.newline_ids),
                   request.top_logprobs.value_or(0));
   // The last token drawn need not be evaluated, so prompt + answer may pass the context by one.
@@ -82,6 +83,7 @@ RequestId Scheduler::submit(Request request, Events events) {
   check_queue(1);
   const RequestId id = row->id = next_id_++;
   const std::string owner = row->request.owner;
+  engine_.use_adapter(row->request.adapter, 1);
   waiting_.push(owner, std::move(row));
   ++counts_.submitted;
   return id;
@@ -93,8 +95,9 @@ std::vector<RequestId> Scheduler::submit_together(std::vector<Submission> answer
   for (Submission& answer : answers) {
     rows.push_back(make_row(std::move(answer.request), std::move(answer.events)));
     const Request &first = rows.front()->request, &other = rows.back()->request;
-    if (other.prompt != first.prompt || other.space != first.space || other.owner != first.owner)
-      hearth::fail(ErrorKind::invalid_argument, "answer {} has another prompt, space or owner than the first",
+    if (other.prompt != first.prompt || other.space != first.space || other.owner != first.owner ||
+        other.adapter != first.adapter)
+      hearth::fail(ErrorKind::invalid_argument, "answer {} has another prompt, space, owner or adapter than the first",
                    rows.size());
   }
   check_queue(static_cast<int64_t>(rows.size()));
@@ -108,6 +111,7 @@ std::vector<RequestId> Scheduler::submit_together(std::vector<Submission> answer
     row->shared = prompt.get();
   }
   prompt->siblings.assign(std::make_move_iterator(rows.begin() + 1), std::make_move_iterator(rows.end()));
+  engine_.use_adapter(rows.front()->request.adapter, static_cast<int>(prompt->users));
   counts_.submitted += prompt->users;
   prompts_.push_back(std::move(prompt));
   const std::string owner = rows.front()->request.owner;

@@ -42,6 +42,7 @@ struct Request {
   std::string space;  // requests of one space share prefixes: adapter, images and credential are its name
   std::optional<int64_t> top_logprobs;     // 0 .. kTopLogprobsMax: so many of the likeliest beside each token
   std::shared_ptr<Constraint> constraint;  // of this answer alone
+  int32_t adapter = kDefaultAdapter;       // slot; taken at submit(), and held until the request ends
 };
 inline constexpr int64_t kTopLogprobsMax = 20;
 
@@ -81,13 +82,14 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
 
   // Throws, and does nothing: Error{invalid_argument} for an empty prompt, an id outside the vocabulary, sampler
-  // options or top_logprobs out of range; Error{out_of_memory} for a prompt beyond the context, with both numbers;
-  // Error{busy} when waiting_max requests wait.
+  // options or top_logprobs out of range, an empty adapter slot; Error{out_of_memory} for a prompt beyond the context,
+  // with both numbers; Error{busy} when waiting_max requests wait.
   RequestId submit(Request request, Events events);
 
-  // Several answers to one prompt, which is evaluated once (spec server 15): requests alike in prompt, space and owner.
-  // Each answer is the one that submit() would give; to all but the first to start the whole prompt counts as cached.
-  // All of them or none: throws as submit(), and Error{invalid_argument} where they are not alike or there are none.
+  // Several answers to one prompt, which is evaluated once (spec server 15): requests alike in prompt, space, owner and
+  // adapter. Each answer is the one that submit() would give; to all but the first to start the whole prompt counts as
+  // cached. All of them or none: throws as submit(), and Error{invalid_argument} where they are not alike or there are
+  // none.
   std::vector<RequestId> submit_together(std::vector<Submission> answers);
 
   // Ends it before the next step (finish = cancelled), waiting, held or not; an unknown or finished one is nothing.
@@ -111,6 +113,7 @@ class Scheduler {
   };
   Counts counts() const;
   const PrefixTree& prefixes() const { return prefixes_; }
+  void forget(std::string_view space) { prefixes_.forget(space); }  // prefixes of an adapter that is to go
 
  private:
   using Clock = std::chrono::steady_clock;

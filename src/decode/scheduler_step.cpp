@@ -79,7 +79,7 @@ void Scheduler::compose() {
     const std::span<const int32_t> history = row->history;
     inputs_.push_back({&row->sequence,
                        history.subspan(static_cast<size_t>(row->sequence.length()), static_cast<size_t>(row->taken)),
-                       row->taken == row->pending() ? 1 : 0});
+                       row->taken == row->pending() ? 1 : 0, row->request.adapter});
   }
 }
 
@@ -213,6 +213,7 @@ void Scheduler::finish(Row& row, FinishReason reason) {
   engine_.cache().free(row.sequence);
   prefixes_.shrink(options_.prefix_bytes);
   leave_prompt(row);
+  engine_.use_adapter(row.request.adapter, -1);
   row.state = Row::State::ended;
   if (row.events.done) row.events.done(reason, row.stats);
 }
@@ -221,6 +222,7 @@ void Scheduler::fail(Row& row, const Error& error) {
   row.restore.reset();
   engine_.cache().free(row.sequence);
   leave_prompt(row);
+  engine_.use_adapter(row.request.adapter, -1);
   row.state = Row::State::ended;
   if (row.events.failed) row.events.failed(error);
 }

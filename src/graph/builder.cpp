@@ -95,6 +95,13 @@ Value Builder::lora(Value y, Value x, Value a, Value b, float scale) {
   return one(OpKind::lora, {y.id, x.id, a.id, b.id}, {.scale = scale}, program_.value(a.id).name);
 }
 
+Value Builder::lora(Value y, Value x, std::string module) {
+  Attrs attrs;
+  attrs.module = static_cast<int32_t>(program_.adapter_modules.size());
+  program_.adapter_modules.push_back({.name = module, .N = program_.value(y.id).cols, .K = program_.value(x.id).cols});
+  return one(OpKind::lora, {y.id, x.id}, attrs, std::move(module) + ".lora");
+}
+
 Value Builder::rope_angles(const RopeSpec& spec) {
   const auto at = std::find(program_.ropes.begin(), program_.ropes.end(), spec);
   const int32_t index = static_cast<int32_t>(at - program_.ropes.begin());

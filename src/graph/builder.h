@@ -46,6 +46,7 @@ class Builder {
   Value layer_norm(Value x, Value w, Value b, float eps);
   Value linear(Value x, Value W, Value bias = {}, bool f32_out = false);
   Value lora(Value y, Value x, Value a, Value b, float scale);  // a [K, R], b [R, N]
+  Value lora(Value y, Value x, std::string module);             // by slot: factors come with each run
   Value rope_angles(const RopeSpec& spec);                      // once a spec; later calls give the same value
   Value rope(Value x, Value angles, int64_t H, int64_t Dh);
   Value attend(Value q, Value k, Value v, const AttendSpec& spec);        // kv_append and attention over the cache

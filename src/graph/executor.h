@@ -23,6 +23,7 @@ struct Limits {
   int64_t rows_max = 1, sequences_max = 1, positions_max = 0;
   int64_t gathered_max = 1;  // rows of the head
   Numerics numerics = Numerics::deterministic;
+  int64_t adapter_slots = 0, adapter_rank_max = 0;  // of programs with adapter_modules
 };
 
 struct WeightHandle {
@@ -37,11 +38,21 @@ class Plan {
   virtual int64_t arena_bytes() const = 0;
 };
 
+// What the adapter of a slot does to a module: y' = r(y + r(scale ((x A) B))). R = 0: nothing.
+struct LoraFactors {
+  // A [K, R], B [R, N], in the order of graph/lora_layout.h, loaded as `vector`
+  WeightHandle a, b;
+  int64_t R = 0;
+  float scale = 1;
+};
+
 struct Bindings {
   std::span<const WeightHandle> weights;  // as Program::weights of the program that was prepared
   BatchView batch;
   KvStorage* kv = nullptr;                    // from the same executor
   std::span<const std::span<float>> results;  // one a result: [rows, cols] f32, host memory
+  // [slots, Program::adapter_modules]; BatchView::adapter chooses the slot of a sequence.
+  std::span<const LoraFactors> adapters = {};
 };
 
 struct DeviceInfo {
@@ -68,6 +79,8 @@ class Executor {
   // Takes a weight over: matmul layouts are repacked, so `w` need only live during the call; `gather` alone keeps the
   // view, which must outlive the executor. `name` is for messages. Throws Error{out_of_memory}.
   virtual WeightHandle load(const PackedTensor& w, LayoutHint hint, std::string_view name) = 0;
+  // Forgets a loaded weight, whose handle may then be given again. Not one that a plan still runs with.
+  virtual void unload(WeightHandle weight) = 0;
   virtual std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) = 0;
   virtual std::unique_ptr<KvStorage> make_kv(const Program& program, std::span<const int64_t> pages) = 0;
   virtual void run(Plan& plan, const Bindings& bindings) = 0;  // enqueues; allocates nothing

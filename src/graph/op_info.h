@@ -44,6 +44,12 @@ struct RefValue {
   float* row(int64_t m) { return data.data() + m * cols; }
   const float* row(int64_t m) const { return data.data() + m * cols; }
 };
+// The factors of one slot and module; null: the module is as the model has it.
+struct RefFactors {
+  const PackedTensor *a = nullptr, *b = nullptr;
+  float scale = 1;
+  int64_t R = 0;
+};
 struct RefCall {
   const Program& program;
   const Op& op;
@@ -51,6 +57,7 @@ struct RefCall {
   HostKv* kv;                  // null without cache
   std::span<RefValue> values;  // by ValueId; results are already sized
   int64_t threads;
+  std::span<const RefFactors> adapters = {};  // as Bindings::adapters
 
   const RefValue& in(size_t i) const { return values[static_cast<size_t>(op.in[i])]; }
   bool has(size_t i) const { return i < op.in.size() && op.in[i] != kNone; }

@@ -19,6 +19,11 @@ struct AdapterSite {
 };
 Program with_adapters(const Program& program, std::span<const AdapterSite> sites);
 
+// The same for adapters that come and go: a lora by slot behind every linear over all rows of a step. Their factors are
+// no weights, Bindings::adapters has them; a row whose sequence has no adapter keeps the linear's bits. The linears
+// become Program::adapter_modules, in order.
+Program with_adapter_slots(const Program& program);
+
 // Adds values (by op name) to the results. Throws Error{not_found} for an unknown name.
 Program with_taps(const Program& program, std::span<const std::string> op_names);
 
@@ -37,6 +42,9 @@ struct MemoryRules {
   int64_t bytes_per_value = 4;       // 0: by each value's dtype
   bool results = true;               // false: results live elsewhere
   bool linear_add_in_place = false;  // a linear_add writes over its summand where nothing reads that afterwards
+  // Likewise a lora by slot over its y, and an add or gated_act over its first operand: adapters stand between linears
+  // and these, which would be one fused op otherwise.
+  bool adapted_in_place = false;
 };
 struct MemoryMap {
   std::vector<int64_t> offset;  // by ValueId, bytes, multiples of 64; -1: no arena memory

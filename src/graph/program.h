@@ -71,6 +71,7 @@ struct Attrs {
   int64_t begin = 0, end = 0;      // slice_cols
   int32_t layer = -1;              // kv_append, attention: index into Program::kv_layers; -1: k and v as operands
   int32_t rope = -1;               // rope_angles, rope: index into Program::ropes
+  int32_t module = -1;             // lora by slot: index into Program::adapter_modules
 };
 
 struct Op {
@@ -113,6 +114,12 @@ struct Segment {
   std::string name;            // "embed", "layers.0", ..., "head"
 };
 
+// A linear that adapters may change (lora by slot), W [N, K].
+struct AdapterModule {
+  std::string name;  // of the weight: "model.layers.3.self_attn.q_proj"
+  int64_t N = 0, K = 0;
+};
+
 struct Program {
   DType activation = DType::f32;  // A of DESIGN 4.2: what r() rounds to
   std::vector<ValueInfo> values;
@@ -122,6 +129,7 @@ struct Program {
   std::vector<RopeSpec> ropes;
   std::vector<KvGroup> kv_groups;
   std::vector<KvLayer> kv_layers;
+  std::vector<AdapterModule> adapter_modules;
   Ids results;  // logits, taps, pooled rows
 
   const ValueInfo& value(ValueId id) const { return values[static_cast<size_t>(id)]; }

@@ -59,9 +59,19 @@ class ReferenceExecutor final : public Executor {
         decode_row(weight.view, n,
                    std::span(weight.vector).subspan(static_cast<size_t>(n * w.K), static_cast<size_t>(w.K)));
     }
-    weights_.push_back(std::make_unique<Weight>(std::move(weight)));
-    bytes_ += weight_need({w.format, w.N, w.K, static_cast<int64_t>(bytes)}, hint);
-    return {static_cast<int32_t>(weights_.size()) - 1};
+    weight.bytes = weight_need({w.format, w.N, w.K, static_cast<int64_t>(bytes)}, hint);
+    bytes_ += weight.bytes;
+    const auto free = std::find(weights_.begin(), weights_.end(), nullptr);
+    const auto id = static_cast<int32_t>(free - weights_.begin());
+    if (free == weights_.end()) weights_.emplace_back();
+    weights_[static_cast<size_t>(id)] = std::make_unique<Weight>(std::move(weight));
+    return {id};
+  }
+
+  void unload(WeightHandle weight) override {
+    std::unique_ptr<Weight>& gone = weights_[static_cast<size_t>(weight.id)];
+    bytes_ -= gone->bytes;
+    gone.reset();
   }
 
   std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) override {
@@ -88,6 +98,9 @@ class ReferenceExecutor final : public Executor {
       value.packed = &weight.view;
       value.data = weight.vector;
     }
+    std::vector<RefFactors> adapters;
+    for (const LoraFactors& f : bindings.adapters)
+      adapters.push_back(f.R == 0 ? RefFactors{} : RefFactors{&view_of(f.a), &view_of(f.b), f.scale, f.R});
     times_.clear();
     for (size_t i = 0; i < program.ops.size(); ++i) {
       const Op& op = program.ops[i];
@@ -98,8 +111,8 @@ class ReferenceExecutor final : public Executor {
         out.data.assign(static_cast<size_t>(out.rows * out.cols), 0.0f);
       }
       const auto start = std::chrono::steady_clock::now();
-      info(op.kind).reference(
-          RefCall{program, op, batch, static_cast<HostKv*>(bindings.kv), values, static_cast<int64_t>(threads_)});
+      info(op.kind).reference(RefCall{program, op, batch, static_cast<HostKv*>(bindings.kv), values,
+                                      static_cast<int64_t>(threads_), adapters});
       if (timing_)
         times_.push_back(
             {static_cast<int32_t>(i), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
@@ -150,12 +163,14 @@ class ReferenceExecutor final : public Executor {
   std::span<const OpTime> timing() const override { return times_; }
 
  private:
+  const PackedTensor& view_of(WeightHandle w) const { return weights_[static_cast<size_t>(w.id)]->view; }
   static const OpInfo& info(OpKind kind) { return graph::info(kind); }
 
   struct Weight {
     std::vector<std::byte> storage;
     PackedTensor view;
     std::vector<float> vector;
+    int64_t bytes = 0;
   };
   int threads_;
   std::vector<std::unique_ptr<Weight>> weights_;

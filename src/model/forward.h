@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/adapter.h"
 #include "graph/program.h"
 #include "model/spec.h"
 
@@ -27,5 +28,8 @@ inline constexpr std::string_view kKeyOffset = ".key_offset";  // behind the mod
 // matrices "model.layers.0.self_attn.q_proj", vectors "model.layers.0.input_layernorm" and
 // "model.layers.0.self_attn.q_proj.bias".
 graph::Program forward(const ModelSpec& spec, const ForwardOptions& options);
+
+// The linears that adapters may change, in the order of the forward: all but the head.
+std::vector<formats::AdapterLinear> adapter_linears(const ModelSpec& spec);
 
 }  // namespace hearth::model

@@ -13,6 +13,7 @@
 #include "cpu/random_weights.h"
 #include "graph/builder.h"
 #include "graph/executor.h"
+#include "graph/lora_layout.h"
 
 namespace hearth::testing {
 
@@ -70,6 +71,14 @@ struct Piece {
   std::vector<int32_t> ids;
   int64_t start;
   graph::MaskKind mask = graph::MaskKind::causal;
+  int32_t adapter = -1;  // slot
+};
+
+// A slot's factors for a module; R = 0: none.
+struct HostFactors {
+  int64_t R = 0;
+  float scale = 1;
+  std::vector<float> a, b;  // [K, R], [R, N]
 };
 
 // An executor with a program, its weights and its cache: runs steps of pieces.
@@ -97,10 +106,35 @@ class Session {
     }
   }
 
+  // [slots, Program::adapter_modules]
+  void mount(const std::vector<HostFactors>& all) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const graph::AdapterModule& module = program_.adapter_modules[i % program_.adapter_modules.size()];
+      const HostFactors& f = all[i];
+      factors_.emplace_back();
+      if (f.R == 0) continue;
+      std::vector<float> a(static_cast<size_t>(graph::lora_rows_a(module.K, f.R) * 16));
+      std::vector<float> b(static_cast<size_t>(graph::lora_rows_b(f.R, module.N) * 32));
+      for (int64_t r = 0; r < f.R; ++r) {
+        for (int64_t k = 0; k < module.K; ++k)
+          a[static_cast<size_t>(graph::lora_index_a(module.K, k, r))] = f.a[static_cast<size_t>(k * f.R + r)];
+        for (int64_t n = 0; n < module.N; ++n)
+          b[static_cast<size_t>(graph::lora_index_b(f.R, r, n))] = f.b[static_cast<size_t>(r * module.N + n)];
+      }
+      const auto load = [&](const std::vector<float>& values, int64_t cols) {
+        const auto rows = static_cast<int64_t>(values.size()) / cols;
+        return executor_->load({{.codec = Codec::f32}, rows, cols, std::as_bytes(std::span(values)), {}, {}},
+                               graph::LayoutHint::vector, module.name);
+      };
+      factors_.back() = {.a = load(a, 16), .b = load(b, 32), .R = f.R, .scale = f.scale};
+    }
+  }
+
   // Logits and other results; `gather` chooses the last row of every piece or all rows.
   Rows step(const std::vector<Piece>& pieces, bool gather_all = true) {
     std::vector<int32_t> ids, positions, row_begin = {0}, kv_len, out_rows;
     std::vector<graph::MaskKind> masks;
+    std::vector<int32_t> adapters;
     std::vector<std::vector<int32_t>> tables(pages_.size());
     for (const Piece& piece : pieces) {
       for (size_t t = 0; t < piece.ids.size(); ++t) {
@@ -111,6 +145,7 @@ class Session {
       row_begin.push_back(static_cast<int32_t>(ids.size()));
       kv_len.push_back(static_cast<int32_t>(piece.start + static_cast<int64_t>(piece.ids.size())));
       masks.push_back(piece.mask);
+      if (!program_.adapter_modules.empty()) adapters.push_back(piece.adapter);
       for (size_t g = 0; g < pages_.size(); ++g) {
         std::vector<int32_t> row(pages_[g].begin() + piece.sequence * pages_max_,
                                  pages_[g].begin() + (piece.sequence + 1) * pages_max_);
@@ -130,10 +165,11 @@ class Session {
                       .row_begin = row_begin,
                       .kv_len = kv_len,
                       .tables = views,
-                      .adapter = {},
+                      .adapter = adapters,
                       .out_rows = out_rows,
                       .masks = masks};
     bindings.kv = kv_.get();
+    bindings.adapters = factors_;
     const graph::Extents extents{
         .M = bindings.batch.M(), .gathered = static_cast<int64_t>(out_rows.size()), .S = 0, .B = bindings.batch.B()};
     Rows rows;
@@ -160,6 +196,7 @@ class Session {
   std::unique_ptr<graph::Plan> plan_;
   std::unique_ptr<graph::KvStorage> kv_;
   std::vector<std::vector<int32_t>> pages_;
+  std::vector<graph::LoraFactors> factors_;
   int64_t pages_max_ = 0;
 };
 

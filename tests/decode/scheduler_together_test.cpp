@@ -156,11 +156,11 @@ TEST(Together, all_or_none) {
   };
   EXPECT_EQ(outcome({}), "invalid_argument: no answer is asked for");
   EXPECT_EQ(outcome({asked({1}), asked({2})}),
-            "invalid_argument: answer 2 has another prompt, space or owner than the first");
+            "invalid_argument: answer 2 has another prompt, space, owner or adapter than the first");
   Request elsewhere = asked({1});
   elsewhere.space = "b";
   EXPECT_EQ(outcome({asked({1}), asked({1}), elsewhere}),
-            "invalid_argument: answer 3 has another prompt, space or owner than the first");
+            "invalid_argument: answer 3 has another prompt, space, owner or adapter than the first");
   EXPECT_EQ(outcome({asked({1}), asked({1}, -1)}), "invalid_argument: max-tokens is -1, expected 0 or more");
   EXPECT_EQ(scheduler.counts().waiting, 0);
   EXPECT_EQ(outcome(answers_to({1}, 3)), "accepted");

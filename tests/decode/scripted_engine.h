@@ -57,6 +57,7 @@ class ScriptedExecutor final : public graph::Executor {
   graph::WeightHandle load(const PackedTensor& w, graph::LayoutHint hint, std::string_view name) override {
     return inner_->load(w, hint, name);
   }
+  void unload(graph::WeightHandle weight) override { inner_->unload(weight); }
   std::unique_ptr<graph::Plan> prepare(const graph::Program& p, const graph::Limits& l) override {
     return inner_->prepare(p, l);
   }

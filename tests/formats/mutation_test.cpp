@@ -101,6 +101,31 @@ TEST(Mutation, index_R01) {
       });
 }
 
+// The header's length follows the header, most of the time.
+TEST(Mutation, adapters_R01) {
+  const std::string native = R"({"model.layers.0.q_proj.lora_a":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]},)"
+                             R"("model.layers.0.q_proj.lora_b":{"dtype":"F32","shape":[1,3],"data_offsets":[8,20]}})";
+  const std::string peft =
+      R"({"base_model.model.model.layers.0.o_proj.lora_A.weight":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},)"
+      R"("base_model.model.model.layers.0.o_proj.lora_B.weight":{"dtype":"F16","shape":[2,2],"data_offsets":[12,20]}})";
+  const std::vector<std::string> configs = {
+      R"({"fine_tune_type":"lora","lora_parameters":{"rank":1,"scale":2.0,"dropout":0.0}})",
+      R"({"peft_type":"LORA","r":2,"lora_alpha":4,"bias":"none","use_rslora":true,"rank_pattern":{"o_proj":2}})"};
+  std::vector<std::string> seeds;
+  for (const std::string& header : {native, peft})
+    for (const std::string& config : configs) seeds.push_back(config + '\0' + test::safetensors(header, 20));
+  check_all(seeds, test::read_adapter, [&](test::Mutator& m, std::string& text) {
+    const size_t end = text.find('\0');
+    if (m.below(5) == 0 || end == std::string::npos || text.size() < end + 40) return m.bytes(text);
+    std::string config = text.substr(0, end), header = text.substr(end + 9, text.size() - end - 29);
+    const std::string data = text.substr(text.size() - 20);
+    m.json(m.below(2) ? config : header);
+    text = config + '\0';
+    test::put<uint64_t>(text, header.size());
+    text += header + data;
+  });
+}
+
 TEST(Mutation, config_and_quantization_tables_R01) {
   check_all(
       {R"({"model_type":"llama","quantization":{"bits":4,"group_size":64,"mode":"affine","a.b":{"bits":8},"c":false}})",

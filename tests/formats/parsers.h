@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "formats/adapter.h"
 #include "formats/config.h"
 #include "formats/gguf.h"
 #include "formats/safetensors.h"
@@ -79,6 +80,26 @@ inline double read_config(std::string_view bytes) {
       HEARTH_CHECK(!entry.quantized || (is_affine_width(entry.bits) && is_affine_group(entry.group)));
       sum += entry.bits;
     }
+  return sum;
+}
+
+// An adapter for a model of two small linears: its config, a zero byte, its weights.
+inline double read_adapter(std::string_view bytes) {
+  using namespace formats;
+  static const std::vector<AdapterLinear> kBase = {{"model.layers.0.q_proj", 3, 2}, {"model.layers.0.o_proj", 2, 3}};
+  const size_t end = std::min(bytes.find('\0'), bytes.size());
+  const std::string_view weights = bytes.substr(std::min(end + 1, bytes.size()));
+  const Adapter adapter = parse_adapter({.config = bytes.substr(0, end),
+                                         .weights = std::as_bytes(std::span(weights)),
+                                         .config_name = "f",
+                                         .weights_name = "f"},
+                                        kBase);
+  double sum = 0;
+  for (const AdapterFactors& f : adapter.linears) {
+    HEARTH_CHECK(std::cmp_equal(f.a.size(), f.K * f.R) && std::cmp_equal(f.b.size(), f.R * f.N) && f.R > 0);
+    for (const float v : f.a) sum += double{v} * f.scale;
+    for (const float v : f.b) sum += v;
+  }
   return sum;
 }
 

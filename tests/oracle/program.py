@@ -51,13 +51,16 @@ class Hearth:
     def json(self, *args, **kwargs) -> dict:
         return json.loads(self.run(*args, "--json", **kwargs).stdout)
 
-    def logits(self, model, ids, *, executor="cpu", numerics=None, kv=None, threads=None, chunk=None, isa=None):
+    def logits(self, model, ids, *, executor="cpu", numerics=None, kv=None, threads=None, chunk=None, isa=None, adapter=None):
         """Teacher-forced float32 logits [T, V]."""
         with tempfile.TemporaryDirectory() as folder:
             given, out = Path(folder) / "ids.txt", Path(folder) / "logits.npy"
             given.write_text(",".join(map(str, ids)))
             flags = ["--ids", f"@{given}", "--out", out, "--executor", executor]
-            for name, value in (("--numerics", numerics), ("--kv", kv), ("--threads", threads), ("--prefill-chunk", chunk)):
+            optional = {
+                "--numerics": numerics, "--kv": kv, "--threads": threads, "--prefill-chunk": chunk, "--adapter": adapter
+            }  # fmt: skip
+            for name, value in optional.items():
                 if value is not None:
                     flags += [name, value]
             self.run("logits", model, *flags, env={"HEARTH_ISA": isa} if isa else None)

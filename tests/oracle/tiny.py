@@ -526,15 +526,19 @@ def bound(checkpoint: Checkpoint, eps: float) -> float:
     so the model itself says how it amplifies them. The largest move of DRAWS runs is taken sqrt(2) times, since both
     sides round, and twice, since few draws do not show the maximum. eps is 2^-9 for bf16, 2^-12 for f16.
     """
-    exact = checkpoint.float32
+    return noise_bound(lambda: float32_oracle(checkpoint), checkpoint.forced, checkpoint.float32, eps)
+
+
+def noise_bound(make_model, forced, exact: np.ndarray, eps: float) -> float:
+    """bound() of any model of host layers, made anew by each call, whose logits over `forced` are `exact`."""
     largest = 0.0
     for draw in range(DRAWS):
-        model = float32_oracle(checkpoint)
+        model = make_model()
         rng = np.random.default_rng(draw)
         for path, leaf in list(model.named_modules()):
             if isinstance(leaf, (HostLinear, HostEmbedding, PlainRmsNorm)):
                 set_module(model, path, _Noisy(leaf, eps * ROUNDINGS_A_MODULE**0.5, rng))
-        largest = max(largest, float(np.abs(forward(model, checkpoint.forced) - exact).max()))
+        largest = max(largest, float(np.abs(forward(model, forced) - exact).max()))
     return 2.0 * 2.0**0.5 * largest
 
 

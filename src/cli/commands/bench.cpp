@@ -58,7 +58,7 @@ constexpr std::array kOwnFlags = {
          .min = 0,
          .max = 100},
 };
-constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+constexpr auto kFlags = joined(kOwnFlags, kModelFlags);
 
 json::Object series_json(const probe::BenchSeries& s) {
   json::Object o;
@@ -75,13 +75,15 @@ json::Object series_json(const probe::BenchSeries& s) {
 json::Object subject_json(const Context& context, const LoadedModel& loaded) {
   json::Object d;
   d["model"] = loaded.found.name;
+  if (!loaded.adapter.empty()) d["adapter"] = loaded.adapter;
   d["executor"] = loaded.engine->executor().info().name;
   d["numerics"] = name_of(loaded.engine->options().numerics);
   d["threads"] = thread_count(context);
   return d;
 }
 void print_subject(const Context& context, const LoadedModel& loaded) {
-  context.print("{} on {}, {}\n", loaded.found.name, loaded.engine->executor().info().name,
+  const std::string adapter = loaded.adapter.empty() ? "" : fmt::format(" with adapter {}", loaded.adapter);
+  context.print("{}{} on {}, {}\n", loaded.found.name, adapter, loaded.engine->executor().info().name,
                 name_of(loaded.engine->options().numerics));
 }
 

@@ -33,7 +33,7 @@ constexpr std::array kOwnFlags = {
          .fallback = "cap",
          .help = "max-tokens beyond the context: lowered, or refused"},
 };
-constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kEngineFlags);
+constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kModelFlags);
 
 struct Prompt {
   std::string text;          // "-": standard input, which is read behind the load
@@ -126,6 +126,7 @@ int run(Context& context) {
   if (context.json()) {
     json::Object document;
     document["model"] = loaded.found.name;
+    if (!loaded.adapter.empty()) document["adapter"] = loaded.adapter;
     document["prompt_ids"] = numbers(prompt);
     document["ids"] = numbers(g.ids);
     document["text"] = c.text;

@@ -41,8 +41,12 @@ constexpr std::array kOwnFlags = {
          .value = "parity|deterministic|fast",
          .help = "numerics of the source alone"},
     Flag{.name = "a-kv", .kind = ValueKind::choice, .value = kKvWords, .help = "KV format of the source alone"},
+    Flag{.name = "a-adapter",
+         .kind = ValueKind::file,
+         .value = "DIR",
+         .help = "adapter of the source alone; none: the model as it is"},
 };
-constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+constexpr auto kFlags = joined(kOwnFlags, kModelFlags);
 
 // KL compares token by token: one text must be the same tokens to both, whatever each puts around it.
 void require_same_tokens(const LoadedModel& a, const std::string& b, const model::ModelText& b_text,
@@ -62,9 +66,9 @@ struct Sides {
 };
 Sides settings_that_differ(const Args& args) {
   Sides sides;
-  for (const char* flag : {"executor", "numerics", "kv"}) {
+  for (const char* flag : {"executor", "numerics", "kv", "adapter"}) {
     const auto own = args.text(std::string("a-") + flag);
-    const std::string common = *args.text(flag);
+    const std::string common = args.text(flag).value_or("none");
     if (!own || *own == common) continue;
     for (auto& [side, value] : {std::pair{&sides.a, *own}, std::pair{&sides.b, common}})
       *side += fmt::format("{}{} {}", side->empty() ? "" : ", ", flag, value);
@@ -79,9 +83,11 @@ int run(Context& context) {
   options.windows_max = *args.integer("windows");
   options.window = *args.integer("window");
   LoadRequest request{.positional = "MODEL_A", .gathered_max = 64, .context_wanted = options.window};
-  const LoadedModel a =
-      load_model(context, request,
-                 {.executor = args.text("a-executor"), .numerics = args.text("a-numerics"), .kv = args.text("a-kv")});
+  const LoadedModel a = load_model(context, request,
+                                   {.executor = args.text("a-executor"),
+                                    .numerics = args.text("a-numerics"),
+                                    .kv = args.text("a-kv"),
+                                    .adapter = args.text("a-adapter")});
   std::vector<int32_t> ids;
   request.positional = "MODEL_B";
   request.first = [&](const std::string& name, const model::ModelText& text) {
@@ -99,7 +105,8 @@ int run(Context& context) {
       sides = {fmt::format("{}, {}", a.found.name, settings.a), settings.b};
     else
       context.warn(
-          "both sides are {} with the same settings; --a-numerics, --a-kv or --a-executor set the source apart",
+          "both sides are {} with the same settings; --a-numerics, --a-kv, --a-executor or --a-adapter set the source "
+          "apart",
           a.found.name);
   }
   Progress progress(context, "kl", Progress::Unit::count);

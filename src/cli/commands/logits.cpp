@@ -17,7 +17,7 @@ constexpr std::array kOwnFlags = {
     Flag{.name = "ids", .kind = ValueKind::text, .value = "IDS", .help = "token ids: 1,2,3 or @FILE"},
     Flag{.name = "out", .kind = ValueKind::file, .value = "FILE.npy", .help = "float32 [T, V]", .aliases = "-o"},
 };
-constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+constexpr auto kFlags = joined(kOwnFlags, kModelFlags);
 
 int run(Context& context) {
   const auto ids_text = context.args().text("ids"), out = context.args().text("out");

@@ -26,7 +26,7 @@ constexpr std::array kOwnFlags = {
          .min = 1,
          .max = 1e6},
 };
-constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+constexpr auto kFlags = joined(kOwnFlags, kModelFlags);
 
 int run(Context& context) {
   const std::vector<std::string> documents = read_data(context);

@@ -24,7 +24,7 @@ constexpr std::array kOwnFlags = {
     Flag{
         .name = "bytes", .kind = ValueKind::size, .value = "SIZE", .help = "reads this working set alone, all threads"},
 };
-constexpr auto kFlags = joined(kOwnFlags, kEngineFlags);
+constexpr auto kFlags = joined(kOwnFlags, kModelFlags);
 constexpr int64_t kMiB = 1 << 20;
 
 struct Measured {

@@ -20,7 +20,7 @@ constexpr Positional kPositionals[] = {
 constexpr std::array kOwnFlags = {
     Flag{.name = "system", .kind = ValueKind::text, .value = "TEXT", .help = "system message of the conversation"},
 };
-constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kEngineFlags);
+constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kModelFlags);
 
 int answer_once(Context& context, EngineBackend& backend, const std::string& prompt, double load_ms) {
   Interrupt interrupt;

@@ -1,6 +1,7 @@
 // The kernels of one instruction set, after its vec_*.inl.
 #include "cpu/kernels/math.inl"
 #include "cpu/kernels/elementwise.inl"
+#include "cpu/kernels/lora.inl"
 #include "cpu/kernels/norm.inl"
 #include "cpu/kernels/rope.inl"
 #include "cpu/kernels/attention.inl"
@@ -23,6 +24,8 @@ constexpr KernelTable kTable = {
     .act = act,
     .gated_act = gated_act,
     .accumulate_rows = accumulate_rows,
+    .lora_down = lora_down,
+    .lora_up = lora_up,
     .rms_norm = rms_norm,
     .layer_norm = layer_norm,
     .rope = rope,

@@ -1,8 +1,6 @@
 // linear: y[n] = r(sum_k x[k] W[n, k]), then with a bias y = r(y + b[n]); a result of type f32 leaves the sum
 // unrounded.
 //   in: x [M, K], W [N, K], b [N] or none; out: [M, N]
-// lora: y' = r(y + r(s * ((x A) B))), both products unrounded fp32 (Hu et al. 2021).
-//   in: y [M, N], x [M, K], A [K, R], B [R, N]
 #include <algorithm>
 #include <thread>
 
@@ -54,23 +52,6 @@ Cost linear_cost(const OpView& v, const Extents& e) {
   return c;
 }
 
-static void lora_reference(const RefCall& c) {
-  const RefValue &y = c.in(0), &x = c.in(1);
-  const PackedTensor &a = *c.in(2).packed, &b = *c.in(3).packed;
-  std::vector<double> t(static_cast<size_t>(a.K));
-  for (int64_t m = 0; m < y.rows; ++m) {
-    std::fill(t.begin(), t.end(), 0.0);
-    for (int64_t k = 0; k < a.N; ++k)
-      for (int64_t r = 0; r < a.K; ++r) t[static_cast<size_t>(r)] += double{x.row(m)[k]} * decode_value(a, k, r);
-    for (int64_t n = 0; n < y.cols; ++n) {
-      double sum = 0;
-      for (int64_t r = 0; r < a.K; ++r)
-        sum += double{static_cast<float>(t[static_cast<size_t>(r)])} * decode_value(b, r, n);
-      c.out().row(m)[n] = c.r(y.row(m)[n] + c.r(c.op.attrs.scale * static_cast<float>(sum)));
-    }
-  }
-}
-
 const OpInfo kLinear = {
     .name = "linear",
     .infer = [](const OpView& v) -> std::vector<ValueInfo> {
@@ -83,24 +64,6 @@ const OpInfo kLinear = {
           const bool f32 = c.program.value(c.op.out[0]).dtype == DType::f32;
           linear_reference(c, c.in(0), c.in(1), c.has(2) ? &c.in(2) : nullptr, f32, c.out());
         },
-};
-
-const OpInfo kLora = {
-    .name = "lora",
-    .infer = [](const OpView& v) -> std::vector<ValueInfo> {
-      const ValueInfo &y = v.in(0), &x = v.in(1), &a = v.in(2), &b = v.in(3);
-      require(a.rows_fixed == x.cols && b.rows_fixed == a.cols && b.cols == y.cols, v,
-              "A is [{}, {}], B is [{}, {}] for x of {} and y of {} columns", a.rows_fixed, a.cols, b.rows_fixed,
-              b.cols, x.cols, y.cols);
-      return {like(v, y, y.cols)};
-    },
-    .cost =
-        [](const OpView& v, const Extents& e) {
-          Cost c = streaming_cost(v, e, 2);
-          c.flops += 2 * rows_of(v.in(0), e) * v.in(2).cols * (v.in(2).rows_fixed + v.in(3).cols);
-          return c;
-        },
-    .reference = lora_reference,
 };
 
 }  // namespace hearth::graph

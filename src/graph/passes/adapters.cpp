@@ -1,5 +1,6 @@
-// with_adapters: linear -> linear + lora.   with_taps: more results. Both only copy and extend.
+// with_adapters, with_adapter_slots: linear -> linear + lora.   with_taps: more results. All only copy and extend.
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "graph/builder.h"
@@ -7,50 +8,73 @@
 #include "graph/passes.h"
 
 namespace hearth::graph {
+namespace {
 
-Program with_adapters(const Program& program, std::span<const AdapterSite> sites) {
+// Copies a program. Where branch_of(program so far, linear, id of the linear's own result) gives an op, that op stands
+// behind the linear and makes the value that others read.
+template <class BranchOf>
+Program with_branches(const Program& program, const BranchOf& branch_of) {
   Program out = program;
   out.ops.clear();
   std::vector<int32_t> moved(program.ops.size() + 1, 0);  // old op index -> new
-  std::vector<bool> used(sites.size(), false);
-  const auto add_weight = [&](const std::string& name, int64_t N, int64_t K) {
-    out.values.push_back({.role = Role::weight, .rows = Rows::fixed, .rows_fixed = N, .cols = K, .name = name});
-    out.weights.push_back(static_cast<ValueId>(out.values.size()) - 1);
-    return out.weights.back();
-  };
   for (size_t i = 0; i < program.ops.size(); ++i) {
     moved[i] = static_cast<int32_t>(out.ops.size());
     Op op = program.ops[i];
-    const auto site = std::find_if(sites.begin(), sites.end(), [&](const AdapterSite& s) {
-      return op.kind == OpKind::linear && program.value(op.in[1]).name == s.module;
-    });
-    if (site == sites.end()) {
-      out.ops.push_back(std::move(op));
-      continue;
+    const auto own = static_cast<ValueId>(out.values.size());
+    std::optional<Op> branch = op.kind == OpKind::linear ? branch_of(out, op, own) : std::nullopt;
+    if (branch) {
+      branch->out = op.out;
+      op.out[0] = own;
     }
-    used[static_cast<size_t>(site - sites.begin())] = true;
-    const ValueInfo& w = program.value(op.in[1]);
-    const int64_t N = w.rows_fixed, K = w.cols;
-    const ValueId result = op.out[0];
-    out.values.push_back(program.value(result));  // the linear's own result; the branch takes the old id
-    op.out[0] = static_cast<ValueId>(out.values.size()) - 1;
-    Op lora{.kind = OpKind::lora,
-            .in = {op.out[0], op.in[0], add_weight(site->module + ".lora_a", K, site->R),
-                   add_weight(site->module + ".lora_b", site->R, N)},
-            .out = {result},
-            .attrs = {.scale = site->scale},
-            .name = site->module + ".lora"};
     out.ops.push_back(std::move(op));
-    out.ops.push_back(std::move(lora));
+    if (branch) out.ops.push_back(*std::move(branch));
   }
   moved.back() = static_cast<int32_t>(out.ops.size());
-  for (size_t s = 0; s < sites.size(); ++s)
-    if (!used[s]) fail(ErrorKind::not_found, "adapter: the model has no linear module {}", sites[s].module);
   for (Segment& segment : out.segments) {
     segment.begin = moved[static_cast<size_t>(segment.begin)];
     segment.end = moved[static_cast<size_t>(segment.end)];
   }
   return out;
+}
+
+}  // namespace
+
+Program with_adapters(const Program& program, std::span<const AdapterSite> sites) {
+  std::vector<bool> used(sites.size(), false);
+  Program result = with_branches(program, [&](Program& out, const Op& op, ValueId own) -> std::optional<Op> {
+    const auto site = std::ranges::find(sites, program.value(op.in[1]).name, &AdapterSite::module);
+    if (site == sites.end()) return std::nullopt;
+    used[static_cast<size_t>(site - sites.begin())] = true;
+    const ValueInfo& w = program.value(op.in[1]);
+    out.values.push_back(program.value(op.out[0]));
+    const auto add_weight = [&](const std::string& name, int64_t N, int64_t K) {
+      out.values.push_back({.role = Role::weight, .rows = Rows::fixed, .rows_fixed = N, .cols = K, .name = name});
+      out.weights.push_back(static_cast<ValueId>(out.values.size()) - 1);
+      return out.weights.back();
+    };
+    const ValueId a = add_weight(site->module + ".lora_a", w.cols, site->R);
+    const ValueId b = add_weight(site->module + ".lora_b", site->R, w.rows_fixed);
+    return Op{.kind = OpKind::lora,
+              .in = {own, op.in[0], a, b},
+              .out = {},
+              .attrs = {.scale = site->scale},
+              .name = site->module + ".lora"};
+  });
+  for (size_t s = 0; s < sites.size(); ++s)
+    if (!used[s]) fail(ErrorKind::not_found, "adapter: the model has no linear module {}", sites[s].module);
+  return result;
+}
+
+Program with_adapter_slots(const Program& program) {
+  return with_branches(program, [&](Program& out, const Op& op, ValueId own) -> std::optional<Op> {
+    if (program.value(op.out[0]).rows != Rows::packed) return std::nullopt;
+    const ValueInfo& w = program.value(op.in[1]);
+    Attrs attrs;
+    attrs.module = static_cast<int32_t>(out.adapter_modules.size());
+    out.adapter_modules.push_back({.name = w.name, .N = w.rows_fixed, .K = w.cols});
+    out.values.push_back(program.value(op.out[0]));
+    return Op{.kind = OpKind::lora, .in = {own, op.in[0]}, .out = {}, .attrs = attrs, .name = w.name + ".lora"};
+  });
 }
 
 Program with_taps(const Program& program, std::span<const std::string> op_names) {

@@ -2,6 +2,7 @@
 // greedy by size). Values that share memory on purpose (a linear_add in place) count as one block.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "graph/passes.h"
 
@@ -68,16 +69,24 @@ MemoryMap plan_memory(const Program& program, const Limits& limits, const Memory
 
   std::vector<ValueId> leader(count);
   std::iota(leader.begin(), leader.end(), 0);
-  if (rules.linear_add_in_place)
-    for (size_t i = 0; i < program.ops.size(); ++i) {
-      const Op& op = program.ops[i];
-      if (op.kind != OpKind::linear_add) continue;
-      const ValueId z = op.in[3], y = op.out[0];
-      const auto zi = static_cast<size_t>(z);
-      if (has_memory[zi] && has_memory[static_cast<size_t>(y)] && root[zi] == z &&
-          lives.end[zi] == static_cast<int32_t>(i) && root[static_cast<size_t>(op.in[0])] != z)
-        leader[static_cast<size_t>(y)] = leader[zi];
-    }
+  // The operand that an op writes over, where that is allowed, and the one that it reads beside it; else kNone.
+  const auto overwritten = [&](const Op& op) -> std::pair<ValueId, ValueId> {
+    if (rules.linear_add_in_place && op.kind == OpKind::linear_add) return {op.in[3], op.in[0]};
+    if (!rules.adapted_in_place) return {kNone, kNone};
+    const bool slot = op.kind == OpKind::lora && op.attrs.module >= 0;
+    if (slot || op.kind == OpKind::add || op.kind == OpKind::gated_act) return {op.in[0], op.in[1]};
+    return {kNone, kNone};
+  };
+  for (size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const auto [z, x] = overwritten(op);
+    if (z == kNone) continue;
+    const ValueId y = op.out[0];
+    const auto zi = static_cast<size_t>(z);
+    if (has_memory[zi] && has_memory[static_cast<size_t>(y)] && root[zi] == z &&
+        lives.end[zi] == static_cast<int32_t>(i) && root[static_cast<size_t>(x)] != z)
+      leader[static_cast<size_t>(y)] = leader[zi];
+  }
 
   std::vector<Block> blocks(count);
   for (size_t v = 0; v < count; ++v) {

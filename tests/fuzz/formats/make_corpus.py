@@ -61,3 +61,20 @@ save("config", "table", json.dumps({"quantization": {"bits": 4, "group_size": 64
                                                      "lm_head": False}}).encode())
 save("config", "nested", json.dumps({"text_config": {"quantization_config": {"bits": 3, "group_size": 32}}}).encode())
 save("config", "kv", json.dumps([{"layer_idx": 0, "bits": 8, "group_size": 64}]).encode())
+
+
+# A config, a zero byte, the weights; the base's linears are those of tests/formats/parsers.h.
+def adapter(name, config, tensors):
+    header, end = {}, 0
+    for tensor, dtype, shape in tensors:
+        size = int(np.prod(shape)) * (4 if dtype == "F32" else 2)
+        header[tensor] = entry(dtype, shape, end, end + size)
+        end += size
+    save("adapter", name, json.dumps(config).encode() + b"\0" + safetensors(header, end))
+
+
+adapter("native", {"fine_tune_type": "lora", "lora_parameters": {"rank": 1, "scale": 2.0}},
+        [("model.layers.0.q_proj.lora_a", "F32", [2, 1]), ("model.layers.0.q_proj.lora_b", "F32", [1, 3])])
+PEFT = "base_model.model.model.layers.0.o_proj.lora_"
+adapter("peft", {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "use_rslora": True, "bias": "none", "rank_pattern": {"o_proj": 2}},
+        [(PEFT + "A.weight", "BF16", [2, 3]), (PEFT + "B.weight", "F16", [2, 2])])
