@@ -23,6 +23,7 @@ MODEL_FILES = {
     "gemma": "gemma-3-270m-q4_k_m.gguf",
     "qwen-0.5b": "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     "qwen-1.5b": "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    "minilm": "all-MiniLM-L6-v2",  # a folder
 }
 
 

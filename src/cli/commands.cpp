@@ -12,6 +12,7 @@ std::span<const Command* const> commands() {
       &kServe,
       &kPs,
       &kStop,
+      &kEmbed,
       &kTokenize,
       &kLogits,
       &kPerplexity,

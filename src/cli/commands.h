@@ -8,6 +8,7 @@ extern const Command kBench;
 extern const Command kCompletion;
 extern const Command kConfig;
 extern const Command kDoctor;
+extern const Command kEmbed;
 extern const Command kFit;
 extern const Command kGenerate;
 extern const Command kImport;

@@ -140,7 +140,9 @@ std::vector<Finding> deep_check(const Context& context, const hub::FoundModel& f
   });
   add("digests", [&] { return check_digests(context, found); });
   if (!opened) return findings;
-  const graph::Program program = model::forward(model->spec(), {.activation = DType::f32, .kv = {}});
+  const graph::Program program = model->spec().encoder()
+                                     ? model::embedding_forward(model->spec(), {})
+                                     : model::forward(model->spec(), {.activation = DType::f32, .kv = {}});
   add("weights", [&] { return check_values(context, found, *model, program); });
   add("packed", [&] { return check_packed(context, found, *model, program); });
   return findings;

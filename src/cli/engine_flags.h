@@ -76,6 +76,13 @@ inline constexpr std::array kEngineFlags = {
          .max = 8192},
 };
 
+// One of them, for a command that takes some.
+consteval Flag engine_flag(std::string_view name) {
+  for (const Flag& flag : kEngineFlags)
+    if (flag.name == name) return flag;
+  throw "no engine flag has this name";
+}
+
 template <size_t A, size_t B>
 constexpr std::array<Flag, A + B> joined(const std::array<Flag, A>& a, const std::array<Flag, B>& b) {
   std::array<Flag, A + B> all{};

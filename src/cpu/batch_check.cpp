@@ -77,6 +77,10 @@ void check_batch(const CpuPlan& plan, const graph::Bindings& bindings, const gra
   if (plan.vocabulary() > 0)
     for (const int32_t id : batch.ids)
       require(id >= 0 && id < plan.vocabulary(), "token id {} of a vocabulary of {}", id, plan.vocabulary());
+  if (plan.position_rows() > 0)
+    for (const int32_t position : batch.positions)
+      require(position >= 0 && position < plan.position_rows(), "position {} of a table of {}", position,
+              plan.position_rows());
   check_pages(plan, batch, kv);
   require(bindings.weights.size() == program.weights.size(), "{} weights for {} of the program",
           bindings.weights.size(), program.weights.size());

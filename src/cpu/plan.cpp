@@ -313,8 +313,10 @@ class Lowering {
       case OpKind::embed: {
         Step s = step(StepKind::embed, op);
         s.weight = used(op.in[0], &WeightUse::rows);
-        const int64_t V = value(op.in[0]).rows_fixed;
-        plan_.vocabulary_ = plan_.vocabulary_ > 0 ? std::min(plan_.vocabulary_, V) : V;
+        const int64_t rows = value(op.in[0]).rows_fixed - op.attrs.begin;
+        const auto at_most = [rows](int64_t& bound) { bound = bound > 0 ? std::min(bound, rows) : rows; };
+        if (op.attrs.lookup == graph::Lookup::ids) at_most(plan_.vocabulary_);
+        if (op.attrs.lookup == graph::Lookup::positions) at_most(plan_.position_rows_);
         return emit_rows(std::move(s), op.out[0]);
       }
       case OpKind::scale: {

@@ -117,6 +117,7 @@ class CpuPlan final : public graph::Plan {
   int64_t temp_floats() const { return temp_floats_; }  // a member's scratch for lora and constants
   int64_t lora_stride() const { return lora_stride_; }  // of a row of lora by slot's x A; 0: the program has none
   int64_t vocabulary() const { return vocabulary_; }    // rows of the smallest embedding table; 0: none
+  int64_t position_rows() const { return position_rows_; }  // positions that learned tables hold; 0: there is none
   WeightUse weight_use(size_t weight) const { return uses_[weight]; }
   std::vector<AttentionSchedule>& schedules() { return schedules_; }
   const std::vector<AttentionSchedule>& schedules() const { return schedules_; }
@@ -127,7 +128,7 @@ class CpuPlan final : public graph::Plan {
   graph::Limits limits_;
   int members_;
   Core core_ = Core::s16;
-  int64_t K_max_ = 0, temp_floats_ = 0, lora_stride_ = 0, vocabulary_ = 0;
+  int64_t K_max_ = 0, temp_floats_ = 0, lora_stride_ = 0, vocabulary_ = 0, position_rows_ = 0;
   std::vector<WeightUse> uses_;
   std::vector<AttentionSchedule> schedules_;
   StepList few_, many_;

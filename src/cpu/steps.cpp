@@ -34,7 +34,7 @@ void embed(const Run& run, const Step& s, int member) {
   float* y = pointer(run, s.y, member);
   for (int64_t m = p.m_begin; m < p.m_end; ++m) {
     float* row = y + m * s.y.stride;
-    const int64_t id = run.batch().ids[static_cast<size_t>(m)];
+    const int64_t id = graph::embed_row(s.attrs, run.batch(), m);
     if (table.matrix.N() > 0) table.matrix.row(id, row);
     else decode_row(table.view, id, {row, static_cast<size_t>(table.K)});
     if (s.r != DType::f32) run.kernels.round_row(row, row, s.y.cols, s.r);

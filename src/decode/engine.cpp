@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/log.h"
+#include "decode/load.h"
 #include "decode/memory.h"
 #include "graph/op_info.h"
 #include "model/forward.h"
@@ -32,10 +32,8 @@ class Stopwatch {
 Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
                const std::function<void(int64_t, int64_t)>& progress)
     : model_(std::move(model)), executor_(std::move(executor)), options_(options) {
-  const graph::DeviceInfo device = executor_->info();
-  if (std::find(device.numerics.begin(), device.numerics.end(), options_.numerics) == device.numerics.end())
-    fail(ErrorKind::invalid_argument, "numerics {} is not offered by the executor {}", name_of(options_.numerics),
-         device.name);
+  require_numerics(*executor_, options_.numerics);
+  if (spec().encoder()) model::forward(spec(), {});  // refuses it
   Stopwatch watch;
   const MemoryPlan memory(*model_, *executor_, options_);
   graph::Program program = memory.program();
@@ -54,7 +52,7 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   need_ = memory.at(context_);
   times_.admission = watch.lap_ms();
 
-  load_weights(program, progress);
+  weights_ = load_weights(*model_, *executor_, program, progress);
   times_.weights = watch.lap_ms();
   const auto [prefill, decode] = plan_limits(options_, context_);
   prefill_ = executor_->prepare(program, prefill);
@@ -74,29 +72,6 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   logits_.resize(static_cast<size_t>(options_.gathered_max * spec().V));
   page_rows_.resize(program.kv_groups.size());
   tables_.resize(program.kv_groups.size());
-}
-
-void Engine::load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress) {
-  const std::vector<graph::LayoutHint> hints = layout_hints(program);
-  int64_t total = 0, done = 0;
-  for (const graph::ValueId id : program.weights) total += 4 * program.value(id).rows_fixed * program.value(id).cols;
-  for (size_t i = 0; i < hints.size(); ++i) {
-    graph::ValueInfo& value = program.values[static_cast<size_t>(program.weights[i])];
-    const PackedTensor tensor = model_->weights().get(value);
-    value.bytes = static_cast<int64_t>(tensor.data.size() + tensor.scales.size() + tensor.biases.size());
-    weights_.push_back(executor_->load(tensor, hints[i], value.name));
-    if (hints[i] != graph::LayoutHint::gather) model_->weights().release(tensor);
-    done += 4 * value.rows_fixed * value.cols;
-    if (progress) progress(done, total);
-  }
-  if (const auto bad = executor_->bad_weights(); !bad.empty()) {
-    int64_t count = 0;
-    for (const graph::BadWeight& weight : bad) count += weight.count;
-    log::warn("decode",
-              "{}: {} scales or values in {} of {} weights are NaN or infinite, first in {}; hearth doctor --deep "
-              "lists them",
-              spec().file, count, bad.size(), hints.size(), bad.front().name);
-  }
 }
 
 int32_t Engine::mount_adapter(const formats::Adapter& adapter) {

@@ -71,7 +71,8 @@ struct StepInput {
 class Engine {
  public:
   // Loads: repacks every weight into the executor, builds the plans, maps the KV cache. Throws Error{out_of_memory}
-  // with both numbers when the context asked for does not fit; Error{corrupt_file} for weights that do not match.
+  // with both numbers when the context asked for does not fit; Error{corrupt_file} for weights that do not match;
+  // Error{invalid_argument} for an encoder, which writes no text.
   // progress(done, total) counts bytes of weights.
   // The model is shared with whoever reads its tokenizer meanwhile.
   Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Executor> executor, EngineOptions options,
@@ -122,7 +123,6 @@ class Engine {
   graph::Plan& plan_for(int64_t M) { return M <= options_.sequences_max ? *decode_ : *prefill_; }
 
  private:
-  void load_weights(graph::Program& program, const std::function<void(int64_t, int64_t)>& progress);
   void check(std::span<const StepInput> inputs);
 
   std::shared_ptr<model::Model> model_;

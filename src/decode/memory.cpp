@@ -88,28 +88,42 @@ int64_t streamed_bytes(const model::Model& model, const graph::Program& program)
   return sum;
 }
 
+MemoryNeed weights_need(const model::Model& model, const graph::Executor& executor, const graph::Program& program) {
+  const std::vector<graph::LayoutHint> hints = layout_hints(program);
+  MemoryNeed need;
+  int64_t loading = 0;
+  for (size_t i = 0; i < hints.size(); ++i) {
+    const PackedTensor w = model.weights().stored(program.value(program.weights[i]));
+    need.weights += executor.weight_need({w.format, w.N, w.K, bytes_of(w)}, hints[i]);
+    loading = std::max(loading, need.weights + bytes_of(w));
+  }
+  need.loading = loading - need.weights;
+  need.process = kProcessBytes + kPieceBytes * model.spec().V;
+  return need;
+}
+
+graph::Limits embed_limits(int64_t rows, graph::Numerics numerics) {
+  return {.rows_max = rows, .sequences_max = std::min<int64_t>(rows, 256), .numerics = numerics};
+}
+
 // The forward; with slots for adapters where some are wanted, else as it has always been.
 static graph::Program written(const model::Model& model, const EngineOptions& options) {
   if (options.adapter_slots < 0 || options.adapter_slots > kAdapterSlotsMax || options.adapter_rank_max < 1)
     fail(ErrorKind::invalid_argument, "{} slots for adapters of rank {}: 0 to {} slots and a rank of 1 or more fit",
          options.adapter_slots, options.adapter_rank_max, kAdapterSlotsMax);
+  if (model.spec().encoder()) return model::embedding_forward(model.spec(), {});
   graph::Program program = model::forward(model.spec(), forward_options(model, options));
   return options.adapter_slots > 0 ? graph::with_adapter_slots(program) : program;
 }
 
 MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options)
-    : model_(model), executor_(executor), options_(options), program_(written(model, options)) {
-  const std::vector<graph::LayoutHint> hints = layout_hints(program_);
-  int64_t loading = 0;
-  for (size_t i = 0; i < hints.size(); ++i) {
-    const PackedTensor w = model.weights().stored(program_.value(program_.weights[i]));
-    fixed_.weights += executor.weight_need({w.format, w.N, w.K, bytes_of(w)}, hints[i]);
-    loading = std::max(loading, fixed_.weights + bytes_of(w));
-  }
-  fixed_.loading = loading - fixed_.weights;
+    : model_(model),
+      executor_(executor),
+      options_(options),
+      program_(written(model, options)),
+      fixed_(weights_need(model, executor, program_)) {
   fixed_.adapters = options.adapter_bytes;
-  fixed_.logits = 4 * options.gathered_max * model.spec().V;
-  fixed_.process = kProcessBytes + kPieceBytes * model.spec().V;
+  if (!model.spec().encoder()) fixed_.logits = 4 * options.gathered_max * model.spec().V;
   for (const graph::KvGroup& group : program_.kv_groups)
     if (group.window == 0) fixed_.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
 }
@@ -130,7 +144,12 @@ int64_t MemoryPlan::kv_bytes(int64_t context) const {
 MemoryNeed MemoryPlan::at(int64_t context) const {
   MemoryNeed need = fixed_;
   need.kv = kv_bytes(context);
-  need.arena = executor_.working_need(program_, plan_limits(options_, context));
+  if (model_.spec().encoder()) {
+    const graph::Limits limits = embed_limits(std::max(kEmbedRows, context), options_.numerics);
+    need.arena = executor_.working_need(program_, {&limits, 1});
+  } else {
+    need.arena = executor_.working_need(program_, plan_limits(options_, context));
+  }
   return need;
 }
 

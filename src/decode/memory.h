@@ -15,10 +15,18 @@ model::ForwardOptions forward_options(const model::Model& model, const EngineOpt
 // Of the two plans, prefill and decode.
 std::array<graph::Limits, 2> plan_limits(const EngineOptions& options, int64_t context);
 
+// Of an embedder: steps of so many rows, nothing cached. kEmbedRows: those of a step of short texts.
+inline constexpr int64_t kEmbedRows = 1024;
+graph::Limits embed_limits(int64_t rows, graph::Numerics numerics);
+
+// Weights, what loading takes beside them, and the process; the rest is 0. Loads nothing.
+MemoryNeed weights_need(const model::Model& model, const graph::Executor& executor, const graph::Program& program);
+
 // The same figures for several contexts: the forward is written once.
 class MemoryPlan {
  public:
-  // Looks at every weight's extents, and loads none. The three must outlive the plan.
+  // Looks at every weight's extents, and loads none. The three must outlive the plan. An encoder is planned for as an
+  // embedder runs it, its context being the longest text.
   MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options);
 
   const graph::Program& program() const { return program_; }

@@ -67,6 +67,12 @@ Value Builder::one(OpKind kind, Ids in, Attrs attrs, std::string name) {
 }
 
 Value Builder::embed(Value table) { return one(OpKind::embed, {table.id}, {}, program_.value(table.id).name); }
+Value Builder::embed_positions(Value table, int64_t first) {
+  return one(OpKind::embed, {table.id}, {.lookup = Lookup::positions, .begin = first}, program_.value(table.id).name);
+}
+Value Builder::embed_row(Value table, int64_t row) {
+  return one(OpKind::embed, {table.id}, {.lookup = Lookup::row, .begin = row}, program_.value(table.id).name);
+}
 Value Builder::scale(Value x, float c) { return one(OpKind::scale, {x.id}, {.scale = c}); }
 Value Builder::add(Value x, Value z) { return one(OpKind::add, {x.id, z.id}, {}); }
 Value Builder::mul(Value x, Value z) { return one(OpKind::mul, {x.id, z.id}, {}); }

@@ -36,7 +36,9 @@ class Builder {
   Value matrix(std::string name, int64_t N, int64_t K);  // the same name gives the same value
   Value vector(std::string name, int64_t length);
 
-  Value embed(Value table);
+  Value embed(Value table);                           // rows named by the step's ids
+  Value embed_positions(Value table, int64_t first);  // rows first + position
+  Value embed_row(Value table, int64_t row);          // the same row for all
   Value scale(Value x, float c);
   Value add(Value x, Value z);
   Value mul(Value x, Value z);  // z: like x, [M, 1] or a vector

@@ -85,6 +85,9 @@ Cost cost(const Program& program, const Op& op, const Extents& extents);
 Cost cost(const Program& program, const Extents& extents);  // the sum over all ops
 int64_t weight_bytes(const ValueInfo& value);               // ValueInfo::bytes, else 4 bytes a value
 
+// The table's row that embed takes for row m of the step. Shared by every executor.
+int64_t embed_row(const Attrs& attrs, const BatchView& batch, int64_t m);
+
 // inv_freq[i] of a row at `position`, with the dynamic rule applied. Shared by every executor.
 float rope_inv_freq(const RopeSpec& spec, int32_t position, int64_t i);
 

@@ -42,6 +42,7 @@ inline constexpr int kOpKinds = static_cast<int>(OpKind::linear_add) + 1;
 
 enum class Activation : uint8_t { silu, gelu, gelu_tanh, relu, relu2, sigmoid, tanh };
 enum class Pooling : uint8_t { last, mean, cls };
+enum class Lookup : uint8_t { ids, positions, row };  // which row of a table embed takes for row m of the step
 
 enum class Role : uint8_t { weight, temp };
 // Rows of a value: `packed` M rows of the step, `gathered` the rows named by out_rows, `sequences` one a sequence,
@@ -68,7 +69,8 @@ struct Attrs {
   int64_t H = 0, Hkv = 0, Dh = 0;  // rope: H heads of Dh; kv_append, attention
   int64_t width = 0;               // rms_norm: columns normed together, 0: all; attention without cache: window
   bool f32_out = false;            // linear: the sum stays unrounded fp32
-  int64_t begin = 0, end = 0;      // slice_cols
+  Lookup lookup = Lookup::ids;     // embed
+  int64_t begin = 0, end = 0;      // slice_cols; embed by positions: added to each; by row: the row itself
   int32_t layer = -1;              // kv_append, attention: index into Program::kv_layers; -1: k and v as operands
   int32_t rope = -1;               // rope_angles, rope: index into Program::ropes
   int32_t module = -1;             // lora by slot: index into Program::adapter_modules

@@ -91,6 +91,7 @@ struct FamilyExtents {
   std::optional<int64_t> H, Hkv, V;
 };
 constexpr FamilyExtents kGemma3Extents{.H = 8, .Hkv = 4, .V = 262208};
+constexpr FamilyExtents kBertExtents{.H = 12, .Hkv = {}, .V = 30522};
 
 void read_common(const Config& c, ModelSpec& s, const FamilyExtents& family) {
   s.L = c.integer("num_hidden_layers");
@@ -180,6 +181,25 @@ void gemma3(const Config& c, ModelSpec& s) {
   for (LayerSpec& layer : s.layers) layer.rope = layer.window > 0 ? 1 : 0;
 }
 
+void bert(const Config& c, ModelSpec& s) {
+  s.order = LayerOrder::encoder;
+  if (const std::string kind = c.text("position_embedding_type", "absolute"); kind != "absolute")
+    fail(ErrorKind::invalid_argument, "{}: position_embedding_type \"{}\" is not supported; supported: absolute",
+         c.file, kind);
+  if (c.boolean("is_decoder", false))
+    fail(ErrorKind::invalid_argument, "{}: {} as a decoder is not supported", c.file, s.model_type);
+  if (s.D % s.H != 0) fail(ErrorKind::corrupt_file, "{}: {} heads do not share a width of {} evenly", c.file, s.H, s.D);
+  s.activation = parse_activation(c, "gelu");
+  s.eps = static_cast<float>(c.number("layer_norm_eps", 1e-12));
+  if (!c.find("torch_dtype") && !c.find("dtype")) s.dtype = DType::f32;
+  s.position_rows = c.integer("max_position_embeddings", 512);
+  // The first token's row lies behind the pad's.
+  if (s.model_type == "xlm-roberta") s.first_position = c.integer("pad_token_id", 1) + 1;
+  s.context = s.position_rows - s.first_position;
+  s.token_types = c.integer("type_vocab_size", 2);
+  s.layers.assign(static_cast<size_t>(s.L), LayerSpec{.rope = -1});
+}
+
 }  // namespace
 
 ModelSpec parse_config(const json::Value& config, const std::string& file) {
@@ -195,10 +215,11 @@ ModelSpec parse_config(const json::Value& config, const std::string& file) {
   else if (s.model_type == "qwen2") family = qwen2;
   else if (s.model_type == "qwen3") family = qwen3;
   else if (s.model_type == "gemma3" || s.model_type == "gemma3_text") family = gemma3;
+  else if (s.model_type == "bert" || s.model_type == "xlm-roberta") family = bert;
   if (!family)
     fail(ErrorKind::invalid_argument, "{}: model_type \"{}\" is not supported; supported: {}", file, s.model_type,
          fmt::join(supported_model_types(), ", "));
-  read_common(c, s, family == gemma3 ? kGemma3Extents : FamilyExtents{});
+  read_common(c, s, family == gemma3 ? kGemma3Extents : family == bert ? kBertExtents : FamilyExtents{});
   check_extents(s);
   family(c, s);
   add_end_ids(c.find("eos_token_id"), c.place("eos_token_id"), s);

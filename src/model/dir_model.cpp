@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/ascii.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -36,9 +38,21 @@ class DirModel final : public Model {
 
   std::vector<ListedTensor> tensors() const override {
     std::vector<ListedTensor> list;
-    for (const formats::SafeTensor& t : files_.tensors())
-      if (!t.name.ends_with(".scales") && !t.name.ends_with(".biases")) list.push_back(listed(t));
+    for (const formats::SafeTensor& t : files_.tensors()) {
+      if (t.name.ends_with(".scales") || t.name.ends_with(".biases")) continue;
+      if (t.name.ends_with("position_ids")) continue;  // 0, 1, 2, ... of old encoders' files: no weight
+      list.push_back(listed(t));
+    }
     return list;
+  }
+
+  std::optional<EmbeddingSpec> embedding() const override {
+    return embedding_of_folder(path_, spec_, [&] {
+      return std::ranges::any_of(tokenizer().normalizers, [](const text::NormalizerStep& step) {
+        const auto* bert = std::get_if<text::BertNormalizer>(&step);
+        return std::holds_alternative<text::Lowercase>(step) || (bert && bert->lowercase);
+      });
+    });
   }
 
   text::TokenizerTables tokenizer() const override {

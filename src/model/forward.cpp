@@ -1,7 +1,10 @@
 #include "model/forward.h"
 
+#include <optional>
+
 #include "base/error.h"
 #include "graph/builder.h"
+#include "model/encoder.h"
 
 namespace hearth::model {
 namespace {
@@ -14,8 +17,8 @@ struct Layer {
   const ModelSpec& s;
   std::string path;  // "model.layers.3"
   const LayerSpec& layer;
-  graph::KvFormat kv;
-  Value angles;  // none: no rotary embedding
+  std::optional<graph::KvFormat> kv;  // none: nothing is cached, the rows of a step see each other alone
+  Value angles;                       // none: no rotary embedding
   bool centre_keys;
 
   Value norm(Value x, const char* name) const {
@@ -41,15 +44,15 @@ struct Layer {
       k = b.rope(k, angles, s.Hkv, s.Dh);
     }
     if (centre_keys) k = b.add(k, b.vector(fmt::format("{}.self_attn.k_proj{}", path, kKeyOffset), Dkv));
-    const Value y = b.attend(q, k, v,
-                             {.H = s.H,
-                              .Hkv = s.Hkv,
-                              .Dh = s.Dh,
-                              .scale = s.attention_scale,
-                              .cap = s.attention_cap,
-                              .window = layer.window,
-                              .format = kv,
-                              .donor = {}});
+    const graph::AttendSpec spec{.H = s.H,
+                                 .Hkv = s.Hkv,
+                                 .Dh = s.Dh,
+                                 .scale = s.attention_scale,
+                                 .cap = s.attention_cap,
+                                 .window = layer.window,
+                                 .format = kv.value_or(graph::KvFormat::f32),
+                                 .donor = {}};
+    const Value y = kv ? b.attend(q, k, v, spec) : b.attend_plain(q, k, v, spec);
     return linear(y, "self_attn.o_proj", s.D, Dq, s.o_bias);
   }
 
@@ -70,36 +73,55 @@ struct Layer {
   }
 };
 
-}  // namespace
+Value table_of(Builder& b, const ModelSpec& s) { return b.matrix("model.embed_tokens", s.V, s.D); }
 
-graph::Program forward(const ModelSpec& s, const ForwardOptions& options) {
-  HEARTH_CHECK(options.kv.empty() || static_cast<int64_t>(options.kv.size()) == s.L, "{} KV formats",
-               options.kv.size());
-  Builder b(options.activation);
+// embed and the layers of a decoder: [M, D] in front of the last norm. Nothing is cached without `options`.
+Value decoder_rows(Builder& b, const ModelSpec& s, const ForwardOptions* options) {
   b.segment("embed");
-  const Value table = b.matrix("model.embed_tokens", s.V, s.D);
-  Value x = b.embed(table);
+  Value x = b.embed(table_of(b, s));
   if (s.embed_scale != 0) x = b.scale(x, s.embed_scale);
   std::vector<Value> angles;
   for (const graph::RopeSpec& rope : s.ropes) angles.push_back(b.rope_angles(rope));
   for (int64_t i = 0; i < s.L; ++i) {
     b.segment(fmt::format("model.layers.{}", i));
     const LayerSpec& layer = s.layers[static_cast<size_t>(i)];
-    const graph::KvFormat kv = options.kv.empty() ? graph::KvFormat::bf16 : options.kv[static_cast<size_t>(i)];
+    std::optional<graph::KvFormat> kv;
+    if (options) kv = options->kv.empty() ? graph::KvFormat::bf16 : options->kv[static_cast<size_t>(i)];
     const Layer l{b,
                   s,
                   fmt::format("model.layers.{}", i),
                   layer,
                   kv,
                   layer.rope < 0 ? Value{} : angles[static_cast<size_t>(layer.rope)],
-                  options.centre_keys && kv == graph::KvFormat::bf16 && has_key_offset(s, i)};
+                  options && options->centre_keys && kv == graph::KvFormat::bf16 && has_key_offset(s, i)};
     x = s.order == LayerOrder::sandwich ? l.sandwich(x) : l.pre_norm(x);
   }
   b.segment("head");
-  x = b.rms_norm(b.gather_rows(x), b.vector("model.norm", s.D), s.eps);
-  Value logits = b.linear(x, s.tied ? table : b.matrix("lm_head", s.V, s.D));
+  return x;
+}
+
+Value last_norm(Builder& b, const ModelSpec& s, Value x) { return b.rms_norm(x, b.vector("model.norm", s.D), s.eps); }
+
+}  // namespace
+
+graph::Program forward(const ModelSpec& s, const ForwardOptions& options) {
+  if (s.encoder())
+    fail(ErrorKind::invalid_argument,
+         "{}: a model of type {} makes vectors of texts and writes none; hearth embed uses it", s.file, s.model_type);
+  HEARTH_CHECK(options.kv.empty() || static_cast<int64_t>(options.kv.size()) == s.L, "{} KV formats",
+               options.kv.size());
+  Builder b(options.activation);
+  const Value x = last_norm(b, s, b.gather_rows(decoder_rows(b, s, &options)));
+  Value logits = b.linear(x, s.tied ? table_of(b, s) : b.matrix("lm_head", s.V, s.D));
   if (s.logit_cap > 0) logits = b.softcap(logits, s.logit_cap);
   return b.finish({logits});
+}
+
+graph::Program embedding_forward(const ModelSpec& s, const EmbeddingForward& options) {
+  Builder b(options.activation);
+  Value x = s.encoder() ? encoder_rows(b, s) : last_norm(b, s, decoder_rows(b, s, nullptr));
+  if (s.encoder()) b.segment("pool");
+  return b.finish({b.pool(x, options.pooling, options.normalize)});
 }
 
 }  // namespace hearth::model

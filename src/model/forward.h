@@ -24,12 +24,22 @@ std::vector<float> key_offset(const ModelSpec& spec, int64_t layer, std::span<co
 bool has_key_offset(const ModelSpec& spec, int64_t layer);
 inline constexpr std::string_view kKeyOffset = ".key_offset";  // behind the module path of k_proj: the weight's name
 
-// embed, L layers, head: logits [gathered rows, V] are the only result. Weight names are the checkpoint's module paths:
+// embed, L layers, head: logits [gathered rows, V] are the only result. Throws Error{invalid_argument} for an encoder,
+// which has no head. Weight names are the checkpoint's module paths:
 // matrices "model.layers.0.self_attn.q_proj", vectors "model.layers.0.input_layernorm" and
 // "model.layers.0.self_attn.q_proj.bias".
 graph::Program forward(const ModelSpec& spec, const ForwardOptions& options);
 
 // The linears that adapters may change, in the order of the forward: all but the head.
 std::vector<formats::AdapterLinear> adapter_linears(const ModelSpec& spec);
+
+struct EmbeddingForward {
+  DType activation = DType::f32;
+  graph::Pooling pooling = graph::Pooling::mean;
+  bool normalize = true;
+};
+// embed, L layers, the last norm, pooling: vectors [sequences, D] in fp32 are the only result. Nothing is cached: a
+// step holds whole texts. Of an encoder (BatchView::masks: full) or of a decoder's layers (causal).
+graph::Program embedding_forward(const ModelSpec& spec, const EmbeddingForward& options);
 
 }  // namespace hearth::model

@@ -36,6 +36,8 @@ class GgufModel final : public Model {
     return list;
   }
 
+  std::optional<EmbeddingSpec> embedding() const override { return embedding_of_gguf(file_, spec_); }
+
   text::TokenizerTables tokenizer() const override {
     text::GgufTokenizer t;
     const std::string prefix = "tokenizer.ggml.";

@@ -28,9 +28,9 @@ struct Keys {
   }
 };
 
-int64_t vocabulary(const Keys& k) {
-  if (const formats::GgufTensor* table = k.file.find_tensor("token_embd.weight")) return table->N();
-  fail(ErrorKind::corrupt_file, "{}: tensor token_embd.weight is absent", k.file.name());
+int64_t rows_of_table(const Keys& k, std::string_view name) {
+  if (const formats::GgufTensor* table = k.file.find_tensor(name)) return table->N();
+  fail(ErrorKind::corrupt_file, "{}: tensor {} is absent", k.file.name(), name);
 }
 
 // base_key: where `base` stands, or would; scaled: the file's scaling holds for these layers.
@@ -114,6 +114,16 @@ void gemma3(const Keys& k, ModelSpec& s) {
   for (const bool has_window : windowed) s.layers.push_back(has_window ? local : global);
 }
 
+// Also XLM-RoBERTa, whose converter drops the rows in front of the first position.
+void bert(const Keys& k, ModelSpec& s) {
+  s.order = LayerOrder::encoder;
+  s.activation = graph::Activation::gelu;
+  s.dtype = DType::f32;
+  s.position_rows = rows_of_table(k, "position_embd.weight");
+  s.token_types = rows_of_table(k, "token_types.weight");
+  s.layers.assign(static_cast<size_t>(s.L), LayerSpec{.rope = -1});
+}
+
 void flat(const Keys& k, ModelSpec& s, std::optional<double> base) {
   s.ropes.push_back(rope(k, s, "rope.freq_base", k.number("rope.freq_base", base), true));
   s.layers.assign(static_cast<size_t>(s.L), LayerSpec{});
@@ -135,9 +145,9 @@ ModelSpec parse_gguf(const formats::GgufFile& file) {
   ModelSpec s;
   s.file = file.name();
   s.model_type = k.arch;
-  if (k.arch != "llama" && k.arch != "qwen2" && k.arch != "qwen3" && k.arch != "gemma3")
+  if (k.arch != "llama" && k.arch != "qwen2" && k.arch != "qwen3" && k.arch != "gemma3" && k.arch != "bert")
     fail(ErrorKind::invalid_argument,
-         "{}: architecture \"{}\" is not supported; supported: llama, qwen2, qwen3, gemma3", file.name(), k.arch);
+         "{}: architecture \"{}\" is not supported; supported: llama, qwen2, qwen3, gemma3, bert", file.name(), k.arch);
   if (k.integer("expert_count", 0) > 0)
     fail(ErrorKind::invalid_argument, "{}: {} with {} experts is not supported", file.name(), k.arch,
          k.integer("expert_count"));
@@ -151,9 +161,10 @@ ModelSpec parse_gguf(const formats::GgufFile& file) {
     fail(ErrorKind::invalid_argument, "{}: value heads of {} beside key heads of {} are not supported", file.name(),
          k.integer("attention.value_length"), s.Dh);
   s.F = k.integer("feed_forward_length");
-  s.V = vocabulary(k);
+  s.V = rows_of_table(k, "token_embd.weight");
   s.context = k.integer("context_length");
-  s.eps = static_cast<float>(k.number("attention.layer_norm_rms_epsilon"));
+  s.eps = static_cast<float>(
+      k.number(k.arch == "bert" ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
   s.attention_scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.Dh)));
   s.qkv_bias = file.find_tensor("blk.0.attn_q.bias") != nullptr;
   s.o_bias = file.find_tensor("blk.0.attn_output.bias") != nullptr;
@@ -163,6 +174,7 @@ ModelSpec parse_gguf(const formats::GgufFile& file) {
   s.qk_norm = k.arch == "qwen3";
   check_extents(s);
   if (k.arch == "gemma3") gemma3(k, s);
+  else if (k.arch == "bert") bert(k, s);
   else flat(k, s, k.arch == "llama" ? std::optional(1e4) : std::nullopt);
   end_ids(file, s);
   check(s);

@@ -21,7 +21,22 @@ constexpr Pair kLayer[] = {{"input_layernorm", "attn_norm"},    {"self_attn.q_pr
                            {"self_attn.o_proj", "attn_output"}, {"self_attn.q_norm", "attn_q_norm"},
                            {"self_attn.k_norm", "attn_k_norm"}, {"mlp.gate_proj", "ffn_gate"},
                            {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
-constexpr Pair kTop[] = {{"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"}};
+constexpr Pair kTop[] = {{"model.embed_tokens", "token_embd"},
+                         {"model.norm", "output_norm"},
+                         {"lm_head", "output"},
+                         {"model.embeddings.word_embeddings", "token_embd"},
+                         {"model.embeddings.position_embeddings", "position_embd"},
+                         {"model.embeddings.token_type_embeddings", "token_types"},
+                         {"model.embeddings.LayerNorm", "token_embd_norm"}};
+// Inside a layer of an encoder.
+constexpr Pair kEncoder[] = {{"attention.self.query", "attn_q"},
+                             {"attention.self.key", "attn_k"},
+                             {"attention.self.value", "attn_v"},
+                             {"attention.output.dense", "attn_output"},
+                             {"attention.output.LayerNorm", "attn_output_norm"},
+                             {"intermediate.dense", "ffn_up"},
+                             {"output.dense", "ffn_down"},
+                             {"output.LayerNorm", "layer_output_norm"}};
 
 class GgufWeights final : public WeightTable {
  public:
@@ -54,9 +69,9 @@ class GgufWeights final : public WeightTable {
     }
     for (const Pair& p : kTop)
       if (module == p.module) return fmt::format("{}.{}", p.tensor, kind);
-    constexpr std::string_view kPrefix = "model.layers.";
-    if (module.starts_with(kPrefix)) {
-      module.remove_prefix(kPrefix.size());
+    const std::string_view prefix = spec_.encoder() ? "model.encoder.layer." : "model.layers.";
+    if (module.starts_with(prefix)) {
+      module.remove_prefix(prefix.size());
       const size_t dot = std::min(module.find('.'), module.size());
       const std::string_view layer = module.substr(0, dot), rest = module.substr(std::min(dot + 1, module.size()));
       const auto look = [&](std::span<const Pair> table) {
@@ -64,8 +79,9 @@ class GgufWeights final : public WeightTable {
           if (rest == p.module) return p.tensor;
         return std::string_view();
       };
-      std::string_view tensor = look(kLayer);
-      if (tensor.empty()) tensor = spec_.order == LayerOrder::sandwich ? look(kSandwich) : look(kPreNorm);
+      std::string_view tensor = spec_.encoder() ? look(kEncoder) : look(kLayer);
+      if (tensor.empty() && !spec_.encoder())
+        tensor = spec_.order == LayerOrder::sandwich ? look(kSandwich) : look(kPreNorm);
       if (!tensor.empty()) return fmt::format("blk.{}.{}.{}", layer, tensor, kind);
     }
     HEARTH_CHECK(false, "module {} has no GGUF name", module);

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "formats/config.h"
+#include "model/embedding.h"
 #include "model/spec.h"
 #include "model/weights.h"
 #include "text/tokenizer/tables.h"
@@ -45,6 +46,10 @@ class Model {
   const std::string& license() const { return license_; }
   virtual std::string_view format() const = 0;  // "gguf" or "safetensors"
   virtual std::vector<ListedTensor> tensors() const = 0;
+
+  // How the model makes vectors of texts; nullopt where no file says that this is its work. Reads small files anew.
+  // Throws as embedding_of_folder() and embedding_of_gguf() do.
+  virtual std::optional<EmbeddingSpec> embedding() const = 0;
 
   // Reads the tokenizer: the slow part of opening (some 100 k strings). Throws Error{not_found} when there is none.
   virtual text::TokenizerTables tokenizer() const = 0;

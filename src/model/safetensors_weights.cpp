@@ -10,12 +10,13 @@ namespace hearth::model {
 namespace {
 
 // Tried in this order in place of our own "model." (spec models 4).
-constexpr std::array<std::string_view, 5> kPrefixes = {"model.", "", "language_model.", "language_model.model.",
-                                                       "model.language_model."};
+constexpr std::array<std::string_view, 7> kPrefixes = {
+    "model.", "", "language_model.", "language_model.model.", "model.language_model.", "bert.", "roberta."};
 
 bool expected_surplus(std::string_view name) {
-  for (const std::string_view part : {"rotary_emb.inv_freq", "vision_tower.", "vision_model.", "audio_tower.",
-                                      "multi_modal_projector.", "mtp.", "embed_vision.", "embed_audio."})
+  for (const std::string_view part :
+       {"rotary_emb.inv_freq", "vision_tower.", "vision_model.", "audio_tower.", "multi_modal_projector.", "mtp.",
+        "embed_vision.", "embed_audio.", "position_ids", "pooler.dense.", "cls.predictions.", "cls.seq_relationship."})
     if (name.find(part) != std::string_view::npos) return true;
   for (const std::string_view end : {"input_min", "input_max", "output_min", "output_max"})
     if (name.ends_with(end)) return true;
@@ -27,7 +28,9 @@ class SafetensorsWeights final : public WeightTable {
   SafetensorsWeights(const ModelSpec& spec, const formats::ModelDir& dir, const formats::Safetensors& files)
       : WeightTable(spec, files.files()), dir_(dir), files_(files) {}
 
-  bool has(std::string_view module) const override { return !locate(module, ".weight").empty(); }
+  bool has(std::string_view module) const override {
+    return !locate(module, ".weight").empty() || (module.ends_with("LayerNorm") && !locate(module, ".gamma").empty());
+  }
 
   std::vector<std::string> surplus() const override {
     std::vector<std::string> names;
@@ -40,6 +43,12 @@ class SafetensorsWeights final : public WeightTable {
   PackedTensor find(const graph::ValueInfo& weight) override {
     const bool bias = weight.name.ends_with(".bias");
     std::string name = locate(weight.name, bias ? "" : ".weight");
+    if (name.empty() && bias && weight.name.ends_with("LayerNorm.bias"))
+      name = locate(weight.name.substr(0, weight.name.size() - 5), ".beta");  // the spelling of BERT's first files
+    if (name.empty() && weight.name.ends_with("LayerNorm")) {
+      name = locate(weight.name, ".gamma");
+      if (!name.empty()) return plain(take(name));
+    }
     if (name.empty())
       fail(ErrorKind::corrupt_file, "{}: tensor {}{} is absent", spec_.file, weight.name, bias ? "" : ".weight");
     const std::string module = bias ? name : name.substr(0, name.size() - 7);

