@@ -20,14 +20,26 @@ struct AnswerHead {
 struct Collected {
   struct Call {
     std::string id, name, arguments;
+    bool whole = false;  // its end was seen: a call that the token limit cut is none
+  };
+  // A run of what came in this order: bytes [begin, end) of text or reasoning, or the call `begin` (tool_begin).
+  struct Part {
+    Event::Kind kind{};
+    size_t begin = 0, end = 0;
   };
   std::string text, reasoning;
   std::vector<Call> calls;
+  std::vector<Part> parts;
   json::Array logprobs;
   std::string reason, stop;  // of finish
   Usage usage;
 
   void add(const Event& event);
+  // Events that add up to the same, each run in one piece; log-probabilities stand at the first text. finish is last.
+  std::vector<Event> events() const;
+
+ private:
+  void grow(Event::Kind kind, size_t at, size_t bytes);
 };
 
 // One request's answer in one dialect; one thread at a time. Strings are whole server-sent events.
@@ -44,6 +56,9 @@ class AnswerWriter {
 
 // Usages of n answers to one prompt, together.
 Usage total(const std::vector<Collected>& answers);
+
+// "event: NAME" and the object {type: NAME, ...body}, as the dialects with named events write them.
+std::string named_event(std::string_view name, json::Object body);
 
 std::string random_id(std::string_view prefix);  // "chatcmpl-" and 24 letters and digits
 

@@ -49,11 +49,6 @@ constexpr Field kFields[] = {
     {"suffix", FieldType::string, "not supported"},
 };
 
-const json::Value* present(const json::Object& body, std::string_view key) {
-  const json::Value* value = body.find(key);
-  return value && !value->is_null() ? value : nullptr;
-}
-
 json::Value format_of(std::string kind, json::Value value) {
   json::Object o;
   o["kind"] = std::move(kind);
@@ -113,25 +108,29 @@ json::Value read_tool_choice(const json::Value& choice, const json::Value& tools
   return o;
 }
 
+json::Value read_response_format(const json::Value& format, std::string_view param) {
+  const auto wrong = [&](std::string_view words) { return RequestError(std::string(param), fmt::format("{}{}", param, words)); };
+  const json::Value* type = format.get("type");
+  if (!type || !type->string()) throw wrong(".type must be a string");
+  if (*type->string() == "json_schema") {
+    const json::Value* outer = format.get("json_schema");
+    const json::Value* schema = outer ? outer->get("schema") : format.get("schema");
+    if (!schema || !(schema->object() || schema->is_bool()))
+      throw wrong(outer ? ".json_schema.schema must be an object" : ".schema must be an object");
+    return format_of("json_schema", *schema);
+  }
+  if (*type->string() == "json_object") return format_of("json_object", {});
+  if (*type->string() != "text") throw wrong(".type must be text, json_object or json_schema");
+  return {};
+}
+
 json::Value read_format(const json::Object& body) {
   const json::Value* structured = present(body, "structured_outputs");
   const auto inside = [&](std::string_view key) { return structured ? structured->get(key) : nullptr; };
   if (const json::Value* grammar = present(body, "guided_grammar")) return format_of("grammar", *grammar);
   const json::Value* format = present(body, "response_format");
-  if (format) {
-    const json::Value* type = format->get("type");
-    if (!type || !type->string()) throw RequestError("response_format", "response_format.type must be a string");
-    if (*type->string() == "json_schema") {
-      const json::Value* outer = format->get("json_schema");
-      const json::Value* schema = outer ? outer->get("schema") : format->get("schema");
-      if (!schema || !(schema->object() || schema->is_bool()))
-        throw RequestError("response_format", "response_format.json_schema.schema must be an object");
-      return format_of("json_schema", *schema);
-    }
-    if (*type->string() == "json_object") return format_of("json_object", {});
-    if (*type->string() != "text")
-      throw RequestError("response_format", "response_format.type must be text, json_object or json_schema");
-  }
+  if (format)
+    if (json::Value found = read_response_format(*format, "response_format"); !found.is_null()) return found;
   if (const json::Value* schema = present(body, "guided_json")) {
     if (schema->object()) return format_of("json_schema", *schema);
     try {

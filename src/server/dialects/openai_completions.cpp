@@ -27,11 +27,6 @@ constexpr Field kFields[] = {
     {"suffix", FieldType::string, "not supported"},
 };
 
-const json::Value* present(const json::Object& body, std::string_view key) {
-  const json::Value* value = body.find(key);
-  return value && !value->is_null() ? value : nullptr;
-}
-
 }  // namespace
 
 std::span<const Field> completion_fields() { return kFields; }

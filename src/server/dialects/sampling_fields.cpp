@@ -76,19 +76,15 @@ std::span<const Field> sampling_fields() { return kFields; }
 
 void read_sampling(const json::Object& body, Generation& g) {
   check_fields(body, kFields);
-  const auto present = [&](std::string_view key) -> const json::Value* {
-    const json::Value* value = body.find(key);
-    return value && !value->is_null() ? value : nullptr;
-  };
   for (const std::string_view key : kSampler)
-    if (const json::Value* value = present(key)) g.sampling[key] = *value;
-  if (const json::Value* seed = present("seed")) g.sampling["seed"] = seed->as_int("seed") & INT64_MAX;
-  if (const json::Value* bias = present("logit_bias")) {
+    if (const json::Value* value = present(body, key)) g.sampling[key] = *value;
+  if (const json::Value* seed = present(body, "seed")) g.sampling["seed"] = seed->as_int("seed") & INT64_MAX;
+  if (const json::Value* bias = present(body, "logit_bias")) {
     check_biases(*bias->object());
     g.sampling["logit_bias"] = *bias;
   }
-  if (const json::Value* adapter = present("adapter")) g.adapter = *adapter->string();
-  if (const json::Value* kwargs = present("chat_template_kwargs")) {
+  if (const json::Value* adapter = present(body, "adapter")) g.adapter = *adapter->string();
+  if (const json::Value* kwargs = present(body, "chat_template_kwargs")) {
     for (const auto& [key, value] : *kwargs->object()) {
       if (key == "messages" || key == "tools" || key == "documents" || key == "add_generation_prompt" ||
           key.ends_with("_token"))
@@ -97,11 +93,13 @@ void read_sampling(const json::Object& body, Generation& g) {
       else g.template_kwargs[key] = value;
     }
   }
-  if (const json::Value* effort = present("reasoning_effort")) {
-    g.reasoning_effort = *effort->string();
-    g.thinking = g.reasoning_effort != "none";
-  }
-  if (const json::Value* budget = present("reasoning_budget")) g.reasoning_budget = budget->as_int("reasoning_budget");
+  if (const json::Value* effort = present(body, "reasoning_effort")) set_effort(g, *effort->string());
+  if (const json::Value* budget = present(body, "reasoning_budget")) g.reasoning_budget = budget->as_int("reasoning_budget");
+}
+
+void set_effort(Generation& g, const std::string& effort) {
+  g.reasoning_effort = effort;
+  g.thinking = effort != "none";
 }
 
 std::vector<std::string> read_stops(const json::Value& value, std::string_view param) {

@@ -13,6 +13,9 @@ std::span<const Field> sampling_fields();
 // RequestError.
 void read_sampling(const json::Object& body, Generation& generation);
 
+// reasoning_effort, by whatever name it came: none turns thinking off, any other turns it on.
+void set_effort(Generation& generation, const std::string& effort);
+
 // stop: a string or a list, 16 of 256 bytes.
 std::vector<std::string> read_stops(const json::Value& value, std::string_view param);
 

@@ -156,18 +156,16 @@ class Run : public std::enable_shared_from_this<Run> {
     services_.counters.cached_tokens += usage.cached;
     services_.counters.completion_tokens += usage.completion;
     services_.counters.count(std::string(client_.route), 200);
+    json::Value document;
+    if (!call_.stream || call_.keep) document = call_.writer->document(head_, answers_);
+    if (call_.keep) call_.keep(document);  // before the client hears of the end: it may come back to it at once
     if (call_.stream) {
       write(call_.writer->end());
       client_.exchange->end();
-    }
-    if (!call_.stream || call_.keep) {
-      json::Value document = call_.writer->document(head_, answers_);
-      if (call_.keep) call_.keep(document);
-      if (!call_.stream) {
-        net::Response response = json_response(200, document);
-        response.headers = headers();
-        client_.answer(std::move(response));
-      }
+    } else {
+      net::Response response = json_response(200, document);
+      response.headers = headers();
+      client_.answer(std::move(response));
     }
     release();
   }

@@ -64,7 +64,7 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   };
   http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
   services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
-                                                  std::chrono::system_clock::now(), random_id("")});
+                                                  std::chrono::system_clock::now(), random_id(""), responses_});
 }
 
 Front::~Front() {
@@ -102,6 +102,7 @@ net::Response Front::refuse(const net::RequestHead& head, const Problem& problem
 std::vector<net::Header> Front::answer_headers(const net::RequestHead& head, const std::string& request_id) const {
   std::vector<net::Header> headers = auth_->cors_headers(head);
   headers.emplace_back("x-request-id", request_id);
+  if (dialect_of(head.path) == Dialect::anthropic) headers.emplace_back("request-id", request_id);
   headers.emplace_back("X-Content-Type-Options", "nosniff");
   return headers;
 }

@@ -50,6 +50,7 @@ class Front {
 
   FrontOptions options_;
   Counters counters_;
+  ResponseStore responses_{system_clock()};
   std::unique_ptr<Auth> auth_;
   std::unique_ptr<Models> models_;
   std::unique_ptr<net::HttpServer> http_;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "net/server.h"
 #include "server/front/models.h"
+#include "server/front/response_store.h"
 #include "server/http/auth.h"
 
 namespace hearth::server {
@@ -50,6 +51,7 @@ struct Services {
   net::HttpServer& http;
   std::chrono::system_clock::time_point started_at;
   std::string owner_id;  // of this run of the server
+  ResponseStore& responses;
 };
 
 }  // namespace hearth::server

@@ -107,6 +107,11 @@ void check_fields(const json::Object& body, std::span<const Field> fields) {
   }
 }
 
+const json::Value* present(const json::Object& body, std::string_view key) {
+  const json::Value* value = body.find(key);
+  return value && !value->is_null() ? value : nullptr;
+}
+
 json::Object schema_of(std::span<const Field> fields) {
   json::Object properties;
   json::Array required;

@@ -38,6 +38,9 @@ struct Field {
 // fields that no table names are ignored. Numbers are finite; an integral number counts as an integer.
 void check_fields(const json::Object& body, std::span<const Field> fields);
 
+// The field's value; null where it is absent or null.
+const json::Value* present(const json::Object& body, std::string_view key);
+
 // JSON Schema of such a body.
 json::Object schema_of(std::span<const Field> fields);
 

@@ -9,6 +9,11 @@ std::span<const Route* const> routes() {
   static constexpr std::array kRoutes = {
       &kChatCompletions,
       &kCompletions,
+      &kMessages,
+      &kCountTokens,
+      &kResponses,
+      &kResponse,
+      &kDeleteResponse,
       &kModels,
       &kModel,
       &kTokenize,

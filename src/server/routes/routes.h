@@ -5,6 +5,8 @@
 namespace hearth::server {
 
 extern const Route kChatCompletions, kCompletions;
+extern const Route kMessages, kCountTokens;
+extern const Route kResponses, kResponse, kDeleteResponse;
 extern const Route kModels, kModel;
 extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;
 extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;

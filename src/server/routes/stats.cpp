@@ -12,7 +12,7 @@ json::Value get(const json::Value& from, const char* key, json::Value fallback =
 }
 
 json::Object document(Services& services, const json::Value& rows) {
-  json::Object o, server, cache, admission, batch;
+  json::Object o, server, cache, kept, admission, batch;
   json::Array models;
   std::string default_id;
   json::Value facts = json::Object();
@@ -43,6 +43,11 @@ json::Object document(Services& services, const json::Value& rows) {
   cache["hits"] = services.counters.cache_hits.load();
   cache["misses"] = services.counters.cache_misses.load();
   o["prompt_cache"] = std::move(cache);
+  kept["entries"] = services.responses.entries();
+  kept["bytes"] = services.responses.bytes();
+  kept["max_bytes"] = services.responses.limits().bytes_max;
+  kept["ttl_ms"] = static_cast<int64_t>(services.responses.limits().ttl.count());
+  o["response_store"] = std::move(kept);
   o["kv_quant"] = get(facts, "kv_quant", json::Object());
   admission["max_safe_context"] = get(facts, "context_window");
   admission["memory_budget_bytes"] = services.settings.memory_budget;
