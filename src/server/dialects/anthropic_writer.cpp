@@ -120,7 +120,7 @@ class MessagesWriter final : public AnswerWriter {
     switch (e.kind) {
       case Event::Kind::text: return e.text.empty() ? "" : run(e, "text_delta", "text");
       case Event::Kind::reasoning: return e.text.empty() ? "" : run(e, "thinking_delta", "thinking");
-      case Event::Kind::tool_begin: return close() + open(e);
+      case Event::Kind::tool_begin: return next(e);
       case Event::Kind::tool_args: return e.text.empty() ? "" : delta(e.text, "input_json_delta", "partial_json");
       case Event::Kind::tool_end: return close();
       case Event::Kind::finish: {
@@ -157,8 +157,13 @@ class MessagesWriter final : public AnswerWriter {
   // Text or reasoning: the open block grows if it is of this kind.
   std::string run(const Event& e, const char* type, const char* key) {
     std::string out;
-    if (!open_ || open_kind_ != e.kind) out = close() + open(e);
+    if (!open_ || open_kind_ != e.kind) out = next(e);
     return out + delta(e.text, type, key);
+  }
+
+  std::string next(const Event& e) {
+    std::string out = close();
+    return out += open(e);
   }
 
   std::string open(const Event& e) {

@@ -80,14 +80,15 @@ class ResponsesWriter final : public AnswerWriter {
 
   std::string begin(const AnswerHead& head, const Usage&) override {
     head_ = head;
-    return state_event("response.created") + state_event("response.in_progress");
+    std::string out = state_event("response.created");
+    return out += state_event("response.in_progress");
   }
 
   std::string event(const Event& e) override {
     switch (e.kind) {
       case Event::Kind::text:
       case Event::Kind::reasoning: return run(e);
-      case Event::Kind::tool_begin: return close() + open(e);
+      case Event::Kind::tool_begin: return next(e);
       case Event::Kind::tool_args: return arguments(e);
       case Event::Kind::tool_end: return close();
       case Event::Kind::finish:
@@ -152,6 +153,12 @@ class ResponsesWriter final : public AnswerWriter {
     return send(name, std::move(o));
   }
 
+  // Each piece has its number when it is made: they are made one after the other, not as operands of one sum.
+  std::string next(const Event& e) {
+    std::string out = close();
+    return out += open(e);
+  }
+
   std::string open(const Event& e) {
     Item item{.kind = e.kind};
     switch (e.kind) {
@@ -174,7 +181,7 @@ class ResponsesWriter final : public AnswerWriter {
     const json::Array* entries = e.logprobs.array();
     if (e.text.empty() && (!entries || entries->size() == 0)) return "";
     std::string out;
-    if (!is_open() || items_.back().kind != e.kind) out = close() + open(e);
+    if (!is_open() || items_.back().kind != e.kind) out = next(e);
     items_.back().text += e.text;
     json::Object o = about_item(true);
     o["delta"] = e.text;
@@ -213,7 +220,7 @@ class ResponsesWriter final : public AnswerWriter {
   std::string finish_items() {
     std::string out;
     if (items_.empty()) out = open({.kind = Event::Kind::text});
-    return out + close(status_);
+    return out += close(status_);
   }
 
   json::Object response() const {
