@@ -73,12 +73,13 @@ TEST(AnthropicWriter, thinking_text_and_calls_are_blocks_in_order) {
   const json::Value document = messages_writer()->document(kHead, {collected(events)});
   EXPECT_EQ(json::dump(at(document, "content")),
             text_of(R"([{"type":"thinking","thinking":"Hmm.","signature":""},{"type":"text","text":"Let me look."},)"
-            R"({"type":"tool_use","id":"toolu_abcdefghijklmnopqrstuvw0","name":"find","input":{"q":"x"}},)"
-            R"({"type":"tool_use","id":"toolu_abcdefghijklmnopqrstuvw1","name":"ls","input":{}}])"));
+                    R"({"type":"tool_use","id":"toolu_abcdefghijklmnopqrstuvw0","name":"find","input":{"q":"x"}},)"
+                    R"({"type":"tool_use","id":"toolu_abcdefghijklmnopqrstuvw1","name":"ls","input":{}}])"));
   EXPECT_EQ(*at(document, "stop_reason").string(), "tool_use");
-  EXPECT_EQ(json::dump(at(document, "usage")),
-            text_of(R"({"input_tokens":8,"cache_creation_input_tokens":0,"cache_read_input_tokens":32,"output_tokens":9,)"
-            R"("output_tokens_details":{"thinking_tokens":3}})"));
+  EXPECT_EQ(
+      json::dump(at(document, "usage")),
+      text_of(R"({"input_tokens":8,"cache_creation_input_tokens":0,"cache_read_input_tokens":32,"output_tokens":9,)"
+              R"("output_tokens_details":{"thinking_tokens":3}})"));
 }
 
 TEST(AnthropicWriter, a_call_that_was_cut_is_no_call) {
@@ -108,7 +109,8 @@ TEST(AnthropicWriter, reasons) {
 TEST(AnthropicWriter, failures_and_pings_are_events) {
   const auto writer = messages_writer();
   EXPECT_EQ(writer->ping(), "event: ping\ndata: {\"type\": \"ping\"}\n\n");
-  const Problem problem = {.status = 503, .type = "server_error", .message = "gone", .param = {}, .code = "worker_lost"};
+  const Problem problem = {
+      .status = 503, .type = "server_error", .message = "gone", .param = {}, .code = "worker_lost"};
   const std::vector<Streamed> failure = read_stream(writer->failure(problem, "req_1"));
   ASSERT_EQ(failure.size(), 1u);
   EXPECT_EQ(failure[0].name, "error");
@@ -131,22 +133,24 @@ TEST(AnthropicParse, blocks_become_messages) {
         {"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": [{"type": "text", "text": "no"}]}]}])");
   EXPECT_EQ(json::dump(g.messages),
             text_of(R"([{"role":"system","content":"Be brief."},{"role":"user","content":"A\n\nB"},)"
-            R"({"role":"assistant","content":"C","tool_calls":[{"id":"toolu_1","type":"function",)"
-            R"("function":{"name":"find","arguments":"{\"q\": 1}"}}],"reasoning_content":"T"},)"
-            R"({"role":"tool","tool_call_id":"toolu_1","name":"find","content":"Error: no"},)"
-            R"({"role":"user","content":"D"}])"));
+                    R"({"role":"assistant","content":"C","tool_calls":[{"id":"toolu_1","type":"function",)"
+                    R"("function":{"name":"find","arguments":"{\"q\": 1}"}}],"reasoning_content":"T"},)"
+                    R"({"role":"tool","tool_call_id":"toolu_1","name":"find","content":"Error: no"},)"
+                    R"({"role":"user","content":"D"}])"));
   EXPECT_EQ(g.max_tokens, 9);
 }
 
 TEST(AnthropicParse, the_billing_line_leaves_no_trace) {
   const auto messages = [](const char* system) {
-    return json::dump(parsed(std::string(R"("messages": [{"role": "user", "content": "A"}], "system": )") + system).messages);
+    return json::dump(
+        parsed(std::string(R"("messages": [{"role": "user", "content": "A"}], "system": )") + system).messages);
   };
   EXPECT_EQ(messages(R"("x-anthropic-billing-header: a=1\nBe brief.")"), messages(R"("Be brief.")"));
   EXPECT_EQ(messages(R"("Be brief.\nx-anthropic-billing-header: a=2\nOr not.")"), messages(R"("Be brief.\nOr not.")"));
   EXPECT_EQ(messages(R"("x-anthropic-billing-header: a=1")"), messages("null"));
-  EXPECT_EQ(messages(R"([{"type": "text", "text": "x-anthropic-billing-header: a=3"}, {"type": "text", "text": "Hi"}])"),
-            messages(R"("Hi")"));
+  EXPECT_EQ(
+      messages(R"([{"type": "text", "text": "x-anthropic-billing-header: a=3"}, {"type": "text", "text": "Hi"}])"),
+      messages(R"("Hi")"));
   EXPECT_NE(messages(R"("see x-anthropic-billing-header: a=1")"), messages("null"));
 }
 
@@ -157,14 +161,17 @@ TEST(AnthropicParse, tools_of_the_server_are_left_out) {
     {"name": "find", "description": "d", "input_schema": {"type": "object"}},
     {"type": "custom", "name": "ls", "input_schema": {"type": "object"}}],
     "tool_choice": {"type": "any", "disable_parallel_tool_use": true})");
-  EXPECT_EQ(json::dump(g.tools),
-            text_of(R"([{"type":"function","function":{"name":"find","description":"d","parameters":{"type":"object"}}},)"
-            R"({"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}])"));
+  EXPECT_EQ(
+      json::dump(g.tools),
+      text_of(R"([{"type":"function","function":{"name":"find","description":"d","parameters":{"type":"object"}}},)"
+              R"({"type":"function","function":{"name":"ls","parameters":{"type":"object"}}}])"));
   EXPECT_EQ(*g.tool_choice.string(), "required");
   EXPECT_FALSE(g.parallel_tool_calls);
-  const Generation none = parsed(std::string(kAsk) + R"("tools": [{"type": "web_search_20250305", "name": "web_search"}])");
+  const Generation none =
+      parsed(std::string(kAsk) + R"("tools": [{"type": "web_search_20250305", "name": "web_search"}])");
   EXPECT_TRUE(none.tools.is_null());
-  const Generation named = parsed(std::string(kAsk) + R"("tools": [{"name": "find", "input_schema": {"type": "object"}}],
+  const Generation named =
+      parsed(std::string(kAsk) + R"("tools": [{"name": "find", "input_schema": {"type": "object"}}],
     "tool_choice": {"type": "tool", "name": "find"})");
   EXPECT_EQ(json::dump(named.tool_choice), text_of(R"({"name":"find"})"));
 }

@@ -36,7 +36,8 @@ inline void add_call(std::vector<Event>& events, int64_t index, const std::strin
   events.push_back(begin);
   for (size_t at = 0; at < arguments.size();) {
     size_t end = std::min(at + piece, arguments.size());
-    while (end < arguments.size() && (static_cast<unsigned char>(arguments[end]) & 0xC0) == 0x80) ++end;  // whole characters
+    while (end < arguments.size() && (static_cast<unsigned char>(arguments[end]) & 0xC0) == 0x80)
+      ++end;  // whole characters
     Event part{.kind = Event::Kind::tool_args};
     part.index = index;
     part.text = arguments.substr(at, end - at);
@@ -59,7 +60,8 @@ inline std::vector<Event> random_events(Random& random) {
       continue;
     }
     for (uint64_t words = 1 + random.below(4); words > 0; --words)
-      events.push_back(event_of(kind == 0 ? Event::Kind::reasoning : Event::Kind::text, random.below(5) == 0 ? "" : "wörd "));
+      events.push_back(
+          event_of(kind == 0 ? Event::Kind::reasoning : Event::Kind::text, random.below(5) == 0 ? "" : "wörd "));
   }
   events.push_back(finish_of(calls > 0 ? "tool_calls" : random.below(2) == 0 ? "stop" : "length"));
   return events;

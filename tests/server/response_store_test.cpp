@@ -46,8 +46,10 @@ TEST(ResponseStore, the_past_is_the_whole_chain_oldest_first) {
   store.put("", response("r2", "r1"));
   store.put("", response("r3", "r2"));
   const responses::Past past = store.past("", "r3");
-  EXPECT_EQ(json::dump(past.items), json::dump(json::parse(R"([{"text":"in r1x"},{"text":"out r1"},{"text":"in r2x"},{"text":"out r2"},)"
-                                    R"({"text":"in r3x"},{"text":"out r3"}])", "")));
+  EXPECT_EQ(json::dump(past.items),
+            json::dump(json::parse(R"([{"text":"in r1x"},{"text":"out r1"},{"text":"in r2x"},{"text":"out r2"},)"
+                                   R"({"text":"in r3x"},{"text":"out r3"}])",
+                                   "")));
   EXPECT_EQ(past.instructions, "of r3");
   store.erase("", "r1");
   try {

@@ -111,15 +111,19 @@ TEST(ResponsesWriter, items_of_every_kind) {
   add_call(events, 0, "find", R"({"q":1})", 3);
   events.push_back(finish_of("tool_calls"));
   const json::Value document = writer()->document(kHead, {collected(events)});
-  EXPECT_EQ(json::dump(without_ids(at(document, "output"))),
-            text_of(R"([{"type":"reasoning","status":"completed","summary":[],"content":[{"type":"reasoning_text","text":"Hmm."}]},)"
-            R"({"type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Look.",)"
-            R"("annotations":[],"logprobs":[]}]},{"type":"function_call","status":"completed",)"
-            R"("call_id":"call_abcdefghijklmnopqrstuvw0","name":"find","arguments":"{\"q\":1}"}])"));
+  EXPECT_EQ(
+      json::dump(without_ids(at(document, "output"))),
+      text_of(
+          R"([{"type":"reasoning","status":"completed","summary":[],"content":[{"type":"reasoning_text","text":"Hmm."}]},)"
+          R"({"type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"Look.",)"
+          R"("annotations":[],"logprobs":[]}]},{"type":"function_call","status":"completed",)"
+          R"("call_id":"call_abcdefghijklmnopqrstuvw0","name":"find","arguments":"{\"q\":1}"}])"));
   EXPECT_EQ(*at(document, "status").string(), "completed");
-  EXPECT_EQ(json::dump(at(document, "usage")),
-            text_of(R"({"input_tokens":40,"input_tokens_details":{"cached_tokens":32,"cache_write_tokens":0},"output_tokens":9,)"
-            R"("output_tokens_details":{"reasoning_tokens":3},"total_tokens":49})"));
+  EXPECT_EQ(
+      json::dump(at(document, "usage")),
+      text_of(
+          R"({"input_tokens":40,"input_tokens_details":{"cached_tokens":32,"cache_write_tokens":0},"output_tokens":9,)"
+          R"("output_tokens_details":{"reasoning_tokens":3},"total_tokens":49})"));
 }
 
 TEST(ResponsesWriter, a_cut_answer_is_incomplete_and_a_cut_call_is_none) {
@@ -138,7 +142,8 @@ TEST(ResponsesWriter, a_failure_is_the_last_event) {
   const auto one = writer();
   std::string bytes = one->begin(kHead, {});
   bytes += one->event(event_of(Event::Kind::text, "Be"));
-  const Problem problem = {.status = 503, .type = "server_error", .message = "gone", .param = {}, .code = "worker_lost"};
+  const Problem problem = {
+      .status = 503, .type = "server_error", .message = "gone", .param = {}, .code = "worker_lost"};
   bytes += one->failure(problem, "req_1");
   const auto events = read_stream(bytes);
   EXPECT_EQ(events.back().name, "response.failed");
@@ -158,25 +163,31 @@ TEST(ResponsesParse, items_become_messages) {
     {"type": "web_search_call", "id": "ws_1", "status": "completed"},
     {"type": "function_call_output", "call_id": "c1", "output": "found"},
     {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "done"}]}]})");
-  EXPECT_EQ(json::dump(request.generation.messages),
-            text_of(R"([{"role":"system","content":"Be brief."},{"role":"system","content":"D"},{"role":"user","content":"A"},)"
-            R"({"role":"assistant","content":"B","reasoning_content":"T","tool_calls":[{"id":"c1","type":"function",)"
-            R"("function":{"name":"find","arguments":"{\"q\":1}"}},{"id":"c2","type":"function","function":)"
-            R"({"name":"patch","arguments":"{\"input\": \"x\"}"}}]},)"
-            R"({"role":"tool","tool_call_id":"c1","name":"find","content":"found"},)"
-            R"({"role":"tool","tool_call_id":"c2","name":"patch","content":"done"}])"));
+  EXPECT_EQ(
+      json::dump(request.generation.messages),
+      text_of(
+          R"([{"role":"system","content":"Be brief."},{"role":"system","content":"D"},{"role":"user","content":"A"},)"
+          R"({"role":"assistant","content":"B","reasoning_content":"T","tool_calls":[{"id":"c1","type":"function",)"
+          R"("function":{"name":"find","arguments":"{\"q\":1}"}},{"id":"c2","type":"function","function":)"
+          R"({"name":"patch","arguments":"{\"input\": \"x\"}"}}]},)"
+          R"({"role":"tool","tool_call_id":"c1","name":"find","content":"found"},)"
+          R"({"role":"tool","tool_call_id":"c2","name":"patch","content":"done"}])"));
 }
 
 TEST(ResponsesParse, what_went_before_stands_in_front) {
   Past past;
   past.items = *json::parse(R"([{"type": "message", "role": "user", "content": "A"},
-    {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "B"}]}])", "").array();
+    {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "B"}]}])",
+                            "")
+                    .array();
   past.instructions = "I";
   const char* kBody = R"({"input": "C", "previous_response_id": "resp_1"})";
-  EXPECT_EQ(json::dump(parsed(kBody, past).generation.messages),
-            text_of(R"([{"role":"system","content":"I"},{"role":"user","content":"A"},{"role":"assistant","content":"B"},)"
-            R"({"role":"user","content":"C"}])"));
-  const ResponsesRequest other = parsed(R"({"input": "C", "previous_response_id": "resp_1", "instructions": "J"})", past);
+  EXPECT_EQ(
+      json::dump(parsed(kBody, past).generation.messages),
+      text_of(R"([{"role":"system","content":"I"},{"role":"user","content":"A"},{"role":"assistant","content":"B"},)"
+              R"({"role":"user","content":"C"}])"));
+  const ResponsesRequest other =
+      parsed(R"({"input": "C", "previous_response_id": "resp_1", "instructions": "J"})", past);
   EXPECT_EQ(*other.instructions, "J");
   EXPECT_EQ(*at((*other.generation.messages.array())[0], "content").string(), "J");
 }
@@ -187,10 +198,12 @@ TEST(ResponsesParse, tools_are_flat) {
     {"type": "custom", "name": "patch"}], "tool_choice": {"type": "function", "name": "find"},
     "reasoning": {"effort": "none"}, "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}}})");
   const Generation& g = request.generation;
-  EXPECT_EQ(json::dump(g.tools),
-            text_of(R"([{"type":"function","function":{"name":"find","description":"d","parameters":{"type":"object"},"strict":true}},)"
-            R"({"type":"function","function":{"name":"patch","parameters":{"type":"object","properties":{"input":)"
-            R"({"type":"string"}},"required":["input"],"additionalProperties":false}}}])"));
+  EXPECT_EQ(
+      json::dump(g.tools),
+      text_of(
+          R"([{"type":"function","function":{"name":"find","description":"d","parameters":{"type":"object"},"strict":true}},)"
+          R"({"type":"function","function":{"name":"patch","parameters":{"type":"object","properties":{"input":)"
+          R"({"type":"string"}},"required":["input"],"additionalProperties":false}}}])"));
   EXPECT_EQ(json::dump(g.tool_choice), text_of(R"({"name":"find"})"));
   EXPECT_EQ(g.thinking, false);
   EXPECT_EQ(json::dump(g.format), text_of(R"({"kind":"json_schema","value":{"type":"object"}})"));

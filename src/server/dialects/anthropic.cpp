@@ -68,7 +68,8 @@ void append(std::string& text, std::string_view more) {
 std::string plain(const json::Value& content, const std::string& where) {
   if (const std::string* text = content.string()) return *text;
   if (!content.array())
-    throw wrong("messages", fmt::format("{} must be a string or an array of blocks, not {}", where, content.type_name()));
+    throw wrong("messages",
+                fmt::format("{} must be a string or an array of blocks, not {}", where, content.type_name()));
   std::string text;
   for (size_t i = 0; i < content.array()->size(); ++i) {
     const std::string at = fmt::format("{}[{}]", where, i);
@@ -149,7 +150,8 @@ void read_message(const json::Value& message, const std::string& place, Conversa
   if (role == "system") return out.say(role, system_text(*content, place + ".content"), place);
   if (const std::string* text = content->string()) return out.say(role, *text, place);
   if (!content->array())
-    throw wrong("messages", fmt::format("{}.content must be a string or an array of blocks, not {}", place, content->type_name()));
+    throw wrong("messages",
+                fmt::format("{}.content must be a string or an array of blocks, not {}", place, content->type_name()));
   role == "user" ? read_user(*content->array(), place, out) : read_assistant(*content->array(), place, out);
 }
 
@@ -181,7 +183,8 @@ void read_tool_choice(const json::Value& choice, Generation& g) {
   else if (word == "auto" || word == "none") g.tool_choice = word;
   else throw wrong("tool_choice", "tool_choice.type must be auto, any, tool or none");
   const json::Value* single = choice.get("disable_parallel_tool_use");
-  if (single && !single->is_bool()) throw wrong("tool_choice", "tool_choice.disable_parallel_tool_use must be of type bool");
+  if (single && !single->is_bool())
+    throw wrong("tool_choice", "tool_choice.disable_parallel_tool_use must be of type bool");
   if (single) g.parallel_tool_calls = !single->as_bool("disable_parallel_tool_use");
 }
 
@@ -218,13 +221,15 @@ MessagesRequest parse(json::Object body, bool for_count) {
   if (const json::Value* model = present(body, "model")) request.model = *model->string();
   Conversation conversation;
   if (const json::Value* system = present(body, "system"))
-    if (std::string text = system_text(*system, "system"); !text.empty()) conversation.say("system", std::move(text), "system");
+    if (std::string text = system_text(*system, "system"); !text.empty())
+      conversation.say("system", std::move(text), "system");
   const json::Array& messages = *body.find("messages")->array();
   for (size_t i = 0; i < messages.size(); ++i) read_message(messages[i], fmt::format("messages[{}]", i), conversation);
   if (!for_count) {
     check_tool_history(conversation);
     if (*messages[messages.size() - 1].get("role")->string() == "assistant")
-      throw wrong("messages", "the last message is the assistant's; answers that continue one (prefill) are not supported");
+      throw wrong("messages",
+                  "the last message is the assistant's; answers that continue one (prefill) are not supported");
   }
   g.messages = std::move(conversation.messages);
   if (const json::Value* tools = present(body, "tools")) g.tools = read_tools(*tools->array());

@@ -61,7 +61,8 @@ json::Object& Conversation::assistant(const std::string& place) {
   return *messages[messages.size() - 1].object();
 }
 
-void Conversation::call(const std::string& id, const std::string& name, std::string arguments, const std::string& place) {
+void Conversation::call(const std::string& id, const std::string& name, std::string arguments,
+                        const std::string& place) {
   json::Object one, function;
   one["id"] = id;
   one["type"] = "function";
@@ -77,8 +78,7 @@ void check_tool_history(const Conversation& conversation) {
   std::set<std::string> open;
   std::string asked;  // the place of the open calls
   const auto unanswered = [&](const std::string& before) {
-    if (!open.empty())
-      throw misplaced(fmt::format("{}: the call {} has no result {}", asked, *open.begin(), before));
+    if (!open.empty()) throw misplaced(fmt::format("{}: the call {} has no result {}", asked, *open.begin(), before));
   };
   for (size_t i = 0; i < conversation.messages.size(); ++i) {
     const json::Value& message = conversation.messages[i];

@@ -12,8 +12,13 @@ namespace {
 
 constexpr Field kFields[] = {
     {"model", FieldType::string, "a name of /v1/models; empty: the default model", 0, 1024},
-    {"input", FieldType::any, "a text, or items: message, function_call, function_call_output, reasoning", -kUnbounded,
-     kUnbounded, {}, true},
+    {"input",
+     FieldType::any,
+     "a text, or items: message, function_call, function_call_output, reasoning",
+     -kUnbounded,
+     kUnbounded,
+     {},
+     true},
     {"instructions", FieldType::string, "a system message; absent: that of the response before"},
     {"previous_response_id", FieldType::string, "a stored response that this one goes on from", 0, 256},
     {"store", FieldType::boolean, "false: the response is not kept [true]"},
@@ -118,7 +123,8 @@ void read_logprobs(const json::Object& body, Generation& g) {
 
 json::Array input_items(const json::Value& input) {
   if (const json::Array* list = input.array()) return *list;
-  if (!input.string()) throw wrong("input", fmt::format("input must be a string or an array of items, not {}", input.type_name()));
+  if (!input.string())
+    throw wrong("input", fmt::format("input must be a string or an array of items, not {}", input.type_name()));
   json::Object message;
   message["type"] = "message";
   message["role"] = "user";
@@ -152,11 +158,13 @@ ResponsesRequest parse_responses(const json::Object& body) {
     throw wrong("input", "input must have at least 1 items, not 0");
   request.stream = on("stream", false);
   request.store = on("store", true);
-  if (const json::Value* tokens = present(body, "max_output_tokens")) g.max_tokens = tokens->as_int("max_output_tokens");
+  if (const json::Value* tokens = present(body, "max_output_tokens"))
+    g.max_tokens = tokens->as_int("max_output_tokens");
   read_tool_fields(body, g);
   if (const json::Value* reasoning = present(body, "reasoning")) read_reasoning(*reasoning, g);
   if (const json::Value* text = present(body, "text"))
-    if (const json::Value* format = text->get("format")) g.format = openai::read_response_format(*format, "text.format");
+    if (const json::Value* format = text->get("format"))
+      g.format = openai::read_response_format(*format, "text.format");
   read_logprobs(body, g);
   request.keep_alive = openai::read_keep_alive(body);
   for (const char* key : {"max_output_tokens", "tools", "tool_choice", "text", "reasoning", "temperature", "top_p",

@@ -21,7 +21,8 @@ const std::string& need_text(const json::Value& item, std::string_view key, cons
 std::string text_of(const json::Value* content, const std::string& where) {
   if (!content) return "";
   if (const std::string* text = content->string()) return *text;
-  if (!content->array()) throw wrong(fmt::format("{} must be a string or an array of parts, not {}", where, content->type_name()));
+  if (!content->array())
+    throw wrong(fmt::format("{} must be a string or an array of parts, not {}", where, content->type_name()));
   std::string text;
   for (size_t i = 0; i < content->array()->size(); ++i) {
     const json::Value& part = (*content->array())[i];
@@ -39,13 +40,27 @@ std::string text_of(const json::Value* content, const std::string& where) {
 
 // Calls of tools that OpenAI's servers run, their results, and marks of its own: no part of what the model sees here.
 bool is_foreign(const std::string& type) {
-  static constexpr std::string_view kTypes[] = {
-      "web_search_call",  "file_search_call",      "code_interpreter_call",  "image_generation_call",
-      "computer_call",    "computer_call_output",  "local_shell_call",       "local_shell_call_output",
-      "shell_call",       "shell_call_output",     "apply_patch_call",       "apply_patch_call_output",
-      "mcp_call",         "mcp_list_tools",        "mcp_approval_request",   "mcp_approval_response",
-      "tool_search_call", "tool_search_output",    "compaction",             "compaction_trigger",
-      "context_compaction"};
+  static constexpr std::string_view kTypes[] = {"web_search_call",
+                                                "file_search_call",
+                                                "code_interpreter_call",
+                                                "image_generation_call",
+                                                "computer_call",
+                                                "computer_call_output",
+                                                "local_shell_call",
+                                                "local_shell_call_output",
+                                                "shell_call",
+                                                "shell_call_output",
+                                                "apply_patch_call",
+                                                "apply_patch_call_output",
+                                                "mcp_call",
+                                                "mcp_list_tools",
+                                                "mcp_approval_request",
+                                                "mcp_approval_response",
+                                                "tool_search_call",
+                                                "tool_search_output",
+                                                "compaction",
+                                                "compaction_trigger",
+                                                "context_compaction"};
   return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
 }
 

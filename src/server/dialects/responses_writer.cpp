@@ -21,7 +21,7 @@ json::Object usage_json(const Usage& usage) {
 
 // An item under way or done.
 struct Item {
-  Event::Kind kind{};  // text, reasoning, tool_begin
+  Event::Kind kind{};                // text, reasoning, tool_begin
   std::string id, call, name, text;  // text: also a call's arguments
   json::Array logprobs;
   std::string_view status = "in_progress";
@@ -208,9 +208,9 @@ class ResponsesWriter final : public AnswerWriter {
     json::Object done = about_item(!call);
     done[call ? "arguments" : "text"] = item.text;
     if (item.kind == Event::Kind::text) done["logprobs"] = item.logprobs;
-    std::string out = send(call                                     ? "response.function_call_arguments.done"
+    std::string out = send(call                                  ? "response.function_call_arguments.done"
                            : item.kind == Event::Kind::reasoning ? "response.reasoning_text.done"
-                                                                    : "response.output_text.done",
+                                                                 : "response.output_text.done",
                            std::move(done));
     if (!call) out += part_event("response.content_part.done");
     return out + item_event("response.output_item.done");

@@ -14,8 +14,8 @@ constexpr int64_t kEntryBytes = 512;  // what an entry takes besides its texts
 ResponseStore::ResponseStore(const Clock& clock, ResponseStoreLimits limits) : clock_(clock), limits_(limits) {}
 
 int64_t ResponseStore::Entry::bytes() const {
-  return kEntryBytes + static_cast<int64_t>(2 * (key.first.size() + key.second.size()) + document.size() + items.size() +
-                                            (instructions ? instructions->size() : 0) + previous.size());
+  return kEntryBytes + static_cast<int64_t>(2 * (key.first.size() + key.second.size()) + document.size() +
+                                            items.size() + (instructions ? instructions->size() : 0) + previous.size());
 }
 
 void ResponseStore::put(const std::string& owner, const StoredResponse& response) {
@@ -24,7 +24,8 @@ void ResponseStore::put(const std::string& owner, const StoredResponse& response
   entry.document = json::dump(response.document);
   entry.items = json::dump(response.items);
   entry.instructions = response.instructions;
-  if (const json::Value* previous = response.document.get("previous_response_id")) entry.previous = previous->as_string("id");
+  if (const json::Value* previous = response.document.get("previous_response_id"))
+    entry.previous = previous->as_string("id");
   const int64_t size = entry.bytes();
   const std::lock_guard lock(mutex_);
   drop_expired();

@@ -22,7 +22,7 @@ struct StoredResponse {
 };
 
 struct ResponseStoreLimits {
-  int64_t bytes_max = int64_t{32} << 20;  // of texts; the least recently used responses go
+  int64_t bytes_max = int64_t{32} << 20;     // of texts; the least recently used responses go
   std::chrono::milliseconds ttl{3'600'000};  // since the last use
 };
 

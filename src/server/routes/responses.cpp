@@ -19,7 +19,8 @@ void refuse_unknown(Services& services, const Call& call, std::string message, s
 }
 
 void refuse_unknown(Services& services, const Call& call) {
-  refuse_unknown(services, call, fmt::format("there is no stored response {}", call.parameter), "", "response_not_found");
+  refuse_unknown(services, call, fmt::format("there is no stored response {}", call.parameter), "",
+                 "response_not_found");
 }
 
 void create(Services& services, Call call) {
@@ -73,8 +74,7 @@ const Route kResponses = {
     .fields = [] { return std::vector{responses::response_fields(), sampling_fields()}; },
     .handle = create,
 };
-const Route kResponse = {
-    .method = "GET", .path = "/v1/responses/{id}", .summary = "a stored response", .handle = get};
+const Route kResponse = {.method = "GET", .path = "/v1/responses/{id}", .summary = "a stored response", .handle = get};
 const Route kDeleteResponse = {
     .method = "DELETE", .path = "/v1/responses/{id}", .summary = "forgets a stored response", .handle = erase};
 
