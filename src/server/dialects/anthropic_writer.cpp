@@ -105,7 +105,6 @@ json::Array blocks_of(const Collected& answer) {
 class MessagesWriter final : public AnswerWriter {
  public:
   MessagesWriter() : id_(random_id("msg_")) {}
-  Dialect dialect() const override { return Dialect::anthropic; }
 
   std::string begin(const AnswerHead& head, const Usage& admitted) override {
     json::Object o, message = message_json(id_, head, {});
