@@ -70,6 +70,28 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   return o;
 }
 
+server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<model::Model>& opened,
+                                  const std::function<void(int64_t, int64_t)>& progress) {
+  const decode::EmbedderOptions options{
+      .numerics = graph::parse_numerics(*context.args().text("numerics")),
+      .memory_budget = context.args().bytes("memory-budget").value_or(decode::default_memory_budget())};
+  server::WorkerModel model;
+  model.name = context.args().text("name").value_or(opened->path().filename().string());
+  model.text = std::make_unique<model::ModelText>(*opened);
+  model.embedder = std::make_unique<decode::Embedder>(opened, make_executor(context, *opened), options, progress);
+  json::Object& o = model.facts;
+  o["id"] = model.name;
+  o["model_type"] = opened->spec().model_type;
+  o["embedding"] = true;
+  o["context_window"] = model.embedder->embedding().tokens_max;
+  o["dimensions"] = model.embedder->dimensions();
+  o["numerics"] = name_of(options.numerics);
+  o["weights_bytes"] = model.embedder->need().weights;
+  o["memory_bytes"] = model.embedder->need().total();
+  o["chat"] = false;
+  return model;
+}
+
 int run(Context& context) {
   // Without a front behind it there is nothing to do: no person calls this.
   int type = 0;
@@ -79,6 +101,9 @@ int run(Context& context) {
   ::fcntl(server::kWorkerWireFd, F_SETFD, FD_CLOEXEC);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   return server::run_worker(server::kWorkerWireFd, [&](const auto& progress) {
+    const hub::FoundModel found = find_model(context);
+    const std::shared_ptr<model::Model> opened = model::Model::open(found.path);
+    if (decode::is_embedding_model(*opened)) return load_embedder(context, opened, progress);
     LoadRequest request;
     request.tune = [&](const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options) {
       tune(context, model, executor, options);

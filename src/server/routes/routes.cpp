@@ -14,6 +14,7 @@ std::span<const Route* const> routes() {
       &kResponses,
       &kResponse,
       &kDeleteResponse,
+      &kEmbeddings,
       &kModels,
       &kModel,
       &kTokenize,

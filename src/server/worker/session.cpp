@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "decode/complete.h"
-#include "server/request_error.h"
+#include "server/worker/text_calls.h"
 
 namespace hearth::server {
 
@@ -80,10 +80,7 @@ void Session::send(std::string_view frames) {
 }
 
 void Session::send_error(uint64_t id, const Error& error, std::string code, Usage usage) {
-  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
-  event.text = error.what();
-  event.reason = name_of(error.kind());
-  if (const auto* field = dynamic_cast<const RequestError*>(&error)) event.param = field->param();
+  Event event = error_event(id, error);
   event.code = std::move(code);
   event.usage = usage;
   std::string frames;
@@ -194,45 +191,14 @@ void Session::run_prompts() {
 
 json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
   const text::Tokenizer& tokenizer = model_.text->tokenizer();
+  if (kind == FrameKind::embed)
+    fail(ErrorKind::invalid_argument, "{} is no embedding model", model_.name);
+  if (kind == FrameKind::detokenize || body.get("content")) return text_call(kind, body, tokenizer);
+  Prompt prompt = make_prompt(generation_of(body), prompt_model_);
   json::Object o;
-  if (kind == FrameKind::detokenize) {
-    std::vector<int32_t> ids;
-    for (const json::Value& id : body.get("tokens") ? body.get("tokens")->as_array("tokens") : json::Array()) {
-      const int64_t value = id.is_int() ? id.as_int("tokens") : -1;
-      if (value < 0 || value >= tokenizer.vocab_size())
-        fail(ErrorKind::invalid_argument, "tokens: {} is no id of this vocabulary of {}", json::dump(id),
-             tokenizer.vocab_size());
-      ids.push_back(static_cast<int32_t>(value));
-    }
-    o["content"] = tokenizer.decode(ids, false);
-    return o;
-  }
-  std::vector<int32_t> ids;
-  if (const json::Value* content = body.get("content")) {
-    const json::Value* add = body.get("add_special");
-    ids = tokenizer.encode(content->as_string("content"),
-                           {.parse_special = false, .add_special = add ? add->as_bool("add_special") : true});
-  } else {
-    Prompt prompt = make_prompt(generation_of(body), prompt_model_);
-    o["prompt"] = std::move(prompt.rendered);
-    ids = std::move(prompt.ids);
-  }
-  o["token_count"] = static_cast<int64_t>(ids.size());
-  if (kind == FrameKind::tokenize) {
-    const json::Value* pieces = body.get("with_pieces");
-    json::Array list;
-    for (const int32_t id : ids) {
-      if (pieces && pieces->as_bool("with_pieces")) {
-        json::Object entry;
-        entry["id"] = id;
-        entry["piece"] = tokenizer.decode(std::span(&id, 1), false);
-        list.emplace_back(std::move(entry));
-      } else {
-        list.emplace_back(id);
-      }
-    }
-    o["tokens"] = std::move(list);
-  }
+  o["prompt"] = std::move(prompt.rendered);
+  o["token_count"] = static_cast<int64_t>(prompt.ids.size());
+  if (kind == FrameKind::tokenize) o["tokens"] = token_list(body, prompt.ids, tokenizer);
   return o;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "server/wire.h"
+#include "server/worker/embed_session.h"
 #include "server/worker/session.h"
 
 namespace hearth::server {
@@ -23,13 +24,19 @@ uint64_t id_of(const Frame& frame) {
   return static_cast<uint64_t>(id->as_int("id"));
 }
 
-void serve(Wire& wire, Session& session) {
+// Frames to the model's session until the front closes or drains.
+template <class Requests>
+void serve(Wire& wire, WorkerModel model) {
+  json::Object facts = model.facts;
+  Requests session(std::move(model), [&](std::string_view frames) { wire.send_bytes(frames); });
+  wire.send({FrameKind::loaded, std::move(facts)});
   while (std::optional<Frame> frame = wire.receive()) {
     switch (frame->kind) {
       case FrameKind::submit: session.submit(std::move(frame->body)); break;
       case FrameKind::cancel: session.cancel(id_of(*frame)); break;
       case FrameKind::hold: session.hold(id_of(*frame), true); break;
       case FrameKind::release: session.hold(id_of(*frame), false); break;
+      case FrameKind::embed:
       case FrameKind::tokenize:
       case FrameKind::detokenize:
       case FrameKind::render:
@@ -54,10 +61,8 @@ int run_worker(int fd, const LoadModel& load) {
       o["total"] = total;
       wire.send({FrameKind::progress, std::move(o)});
     });
-    json::Object facts = model.facts;
-    Session session(std::move(model), [&](std::string_view frames) { wire.send_bytes(frames); });
-    wire.send({FrameKind::loaded, std::move(facts)});
-    serve(wire, session);
+    if (model.embedder) serve<EmbedSession>(wire, std::move(model));
+    else serve<Session>(wire, std::move(model));
     return 0;
   } catch (const Error& error) {
     log::error("worker", "{}", error.what());

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "decode/embed.h"
 #include "decode/engine.h"
 #include "decode/prefix_disk.h"
 #include "decode/scheduler.h"
@@ -19,7 +20,8 @@ namespace hearth::server {
 
 struct WorkerModel {
   std::string name;
-  std::unique_ptr<decode::Engine> engine;
+  std::unique_ptr<decode::Engine> engine;      // one of the two
+  std::unique_ptr<decode::Embedder> embedder;  // of an embedding model
   std::unique_ptr<model::ModelText> text;
   json::Object facts;     // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too

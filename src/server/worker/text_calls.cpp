@@ -1,0 +1,61 @@
+#include "server/worker/text_calls.h"
+
+#include <vector>
+
+#include "server/request_error.h"
+
+namespace hearth::server {
+
+json::Array token_list(const json::Value& body, std::span<const int32_t> ids, const text::Tokenizer& tokenizer) {
+  const json::Value* pieces = body.get("with_pieces");
+  const bool with_pieces = pieces && pieces->as_bool("with_pieces");
+  json::Array list;
+  for (const int32_t id : ids) {
+    if (!with_pieces) {
+      list.emplace_back(id);
+      continue;
+    }
+    json::Object entry;
+    entry["id"] = id;
+    entry["piece"] = tokenizer.decode(std::span(&id, 1), false);
+    list.emplace_back(std::move(entry));
+  }
+  return list;
+}
+
+json::Object text_call(FrameKind kind, const json::Value& body, const text::Tokenizer& tokenizer) {
+  json::Object o;
+  if (kind == FrameKind::detokenize) {
+    const json::Value* tokens = body.get("tokens");
+    if (!tokens) throw RequestError("tokens", "tokens is required");
+    std::vector<int32_t> ids;
+    for (const json::Value& id : tokens->as_array("tokens")) {
+      const int64_t value = id.is_int() ? id.as_int("tokens") : -1;
+      if (value < 0 || value >= tokenizer.vocab_size())
+        throw RequestError("tokens", fmt::format("tokens: {} is no id of this vocabulary of {}", json::dump(id),
+                                                 tokenizer.vocab_size()));
+      ids.push_back(static_cast<int32_t>(value));
+    }
+    o["content"] = tokenizer.decode(ids, false);
+    return o;
+  }
+  const json::Value* content = body.get("content");
+  if (!content) throw RequestError("content", "content is required");
+  const json::Value* add = body.get("add_special");
+  const std::vector<int32_t> ids =
+      tokenizer.encode(content->as_string("content"),
+                       {.parse_special = false, .add_special = add ? add->as_bool("add_special") : true});
+  o["token_count"] = static_cast<int64_t>(ids.size());
+  o["tokens"] = token_list(body, ids, tokenizer);
+  return o;
+}
+
+Event error_event(uint64_t id, const Error& error) {
+  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+  event.text = error.what();
+  event.reason = name_of(error.kind());
+  if (const auto* field = dynamic_cast<const RequestError*>(&error)) event.param = field->param();
+  return event;
+}
+
+}  // namespace hearth::server
