@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 
 #include "base/error.h"
 #include "text/tokenizer/unicode.h"
@@ -151,13 +152,28 @@ Points space_points() {
 }
 
 std::optional<Points> category_points(std::string_view name) {
-  static constexpr std::string_view kLetters = "LMNPSZC";
-  if (name.empty() || name.size() > 2 || kLetters.find(name[0]) == std::string_view::npos) return std::nullopt;
-  Points points = points_where([&](uint32_t c) {
-    return std::string_view(utf8proc_category_string(static_cast<utf8proc_int32_t>(c))).starts_with(name);
-  });
-  if (points.empty()) return std::nullopt;
-  return points;
+  // All of them in one pass over the code points.
+  static const std::map<std::string, Points, std::less<>> known = [] {
+    std::map<std::string, Points, std::less<>> made;
+    utf8proc_category_t last = UTF8PROC_CATEGORY_CN;
+    Points* points = nullptr;
+    for (uint32_t c = 0; c < kCodePoints; ++c) {
+      const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+      if (points == nullptr || category != last) {
+        points = &made[utf8proc_category_string(static_cast<utf8proc_int32_t>(c))];
+        points->push_back({c, c});
+        last = category;
+      }
+      points->back().hi = c;
+    }
+    for (auto& [two, set] : made) set = normalized(std::move(set));
+    return made;
+  }();
+  Points out;
+  for (const auto& [two, set] : known)
+    if (two == name || (name.size() == 1 && two.starts_with(name))) out.insert(out.end(), set.begin(), set.end());
+  if (out.empty()) return std::nullopt;
+  return normalized(std::move(out));
 }
 
 Dfa points_dfa(const Points& set, Encoding encoding, Budget& budget) {
