@@ -39,8 +39,8 @@ double on_a_small_stack(F f) {
   return work.ms;
 }
 
-// Sanitized builds cost several times as much.
-const double kMsMax = 500 / test::scale();
+// R-14 says 500 ms; sanitized builds (they shrink the scale) cost far more: there it is for what grows out of hand.
+const double kMsMax = test::scale() < 1 ? 30'000 : 500;
 
 template <class F>
 void expect_quick_refusal(std::string_view part, F f) {
