@@ -70,8 +70,21 @@ void hlg(const json::Value& value, decode::SamplerOptions& o) {
     } else if (key == "pivot_offset") {
       o.hlg_pivot_offset = Fields::number_of(name, v);
     } else if (key == "pivot") {
-      if (!v.string() || *v.string() != "top") fail(ErrorKind::invalid_argument, "hlg.pivot must be \"top\"");
+      if (!v.string()) fail(ErrorKind::invalid_argument, "{} must be a string, not {}", name, v.type_name());
+      o.hlg_pivot = decode::parse_hlg_pivot(*v.string());
     }
+  }
+}
+
+// {points: [{x_pct, y_pct}, ...]} (spec server 19).
+void curve(const json::Value& value, decode::SamplerOptions& o) {
+  const json::Value* points = value.get("points");
+  if (!points || !points->array()) fail(ErrorKind::invalid_argument, "curve.points must be an array of {{x_pct, y_pct}}");
+  for (const json::Value& point : *points->array()) {
+    const json::Value *x = point.get("x_pct"), *y = point.get("y_pct");
+    if (!x || !y || !x->is_number() || !y->is_number())
+      fail(ErrorKind::invalid_argument, "curve.points must be an array of {{x_pct, y_pct}}");
+    o.curve.push_back({x->as_double("x_pct"), y->as_double("y_pct")});
   }
 }
 
@@ -96,6 +109,7 @@ decode::SamplerOptions sampler_options(const json::Object& request, const json::
   if (const json::Value* seed = fields.find("seed")) o.seed = static_cast<uint64_t>(Fields::whole_of("seed", *seed));
   if (const json::Value* bias = fields.find("logit_bias")) o.logit_bias = biases(*bias, V);
   if (const json::Value* curve = fields.find("hlg")) hlg(*curve, o);
+  if (const json::Value* points = fields.find("curve")) curve(*points, o);
   if (o.top_p == 0) o.top_p = 1;  // off, as clients write it
   decode::validate(o, V);
   return o;

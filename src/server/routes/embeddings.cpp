@@ -16,6 +16,13 @@ constexpr Field kFields[] = {
     {"user", FieldType::string, "ignored"},
 };
 
+// The numbers are floats, and JSON's reader may be off by a last bit of the doubles that they are read as.
+json::Array as_floats(const json::Array& numbers) {
+  json::Array list;
+  for (const json::Value& number : numbers) list.emplace_back(double{static_cast<float>(number.as_double("vectors"))});
+  return list;
+}
+
 void embeddings(Services& services, Call call) {
   const json::Object body = call.body();
   check_fields(body, kFields);
@@ -39,7 +46,7 @@ void embeddings(Services& services, Call call) {
       json::Object one;
       one["object"] = "embedding";
       one["index"] = static_cast<int64_t>(data.size());
-      one["embedding"] = vector;
+      one["embedding"] = vector.array() ? json::Value(as_floats(*vector.array())) : vector;
       data.push_back(std::move(one));
     }
     json::Object o, usage;

@@ -97,7 +97,7 @@ text::GrammarPtr format_grammar(const json::Value& format) {
 
 AnswerGrammars::AnswerGrammars(const PromptModel& model)
     : model_(model),
-      vocabulary_(std::make_shared<const text::VocabularyIndex>(model.text.tokenizer(), model.end_ids)) {}
+      vocabulary_(std::make_shared<const text::VocabularyIndex>(model.text.tokenizer(), model.end_ids, model.call_markup)) {}
 
 text::GrammarPtr AnswerGrammars::kept(const std::string& key, const std::function<text::GrammarPtr()>& compile) {
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == key; });
@@ -106,6 +106,7 @@ text::GrammarPtr AnswerGrammars::kept(const std::string& key, const std::functio
     return kept_.front().second;
   }
   text::GrammarPtr grammar = compile();
+  vocabulary_->warm(*grammar);
   kept_.emplace_front(key, grammar);
   if (kept_.size() > kKeptMax) kept_.pop_back();
   return grammar;
