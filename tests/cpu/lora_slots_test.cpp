@@ -46,7 +46,7 @@ constexpr graph::Limits kLimits{.rows_max = 80,
 TEST(LoraSlots, one_op_is_near_its_reference) {
   for (const DType type : {DType::f32, DType::bf16})
     for (const auto& [K, N] : {std::pair<int64_t, int64_t>{100, 72}, {7, 1}, {33, 250}, {576, 1536}})
-      for (const int64_t M : {1, 2, 3, 67}) {
+      for (const int64_t M : {1, 3, 67}) {
         Builder b(type);
         const Value x = b.embed(b.matrix("x", 64, K)), y = b.embed(b.matrix("y", 64, N));
         const Program p = b.finish({b.lora(y, x, "m")});
@@ -65,7 +65,7 @@ TEST(LoraSlots, one_op_is_near_its_reference) {
         const Rows want = reference.step(pieces);
         Rows first;
         for (const cpu::Isa isa : cpu::available_isas())
-          for (const int threads : {1, 3}) {
+          for (const int threads : {1, M == 67 ? 3 : 2}) {
             Session session(cpu_executor(isa, threads), p, weights, kLimits, 4);
             session.mount(slots);
             const Rows got = session.step(pieces);
@@ -106,51 +106,49 @@ std::vector<std::vector<Piece>> steps(const std::vector<int32_t>& adapters) {
 }
 
 TEST(LoraSlots, company_and_order_change_no_bit) {
-  for (const DType type : {DType::f32, DType::bf16})
-    for (const cpu::Isa isa : {cpu::available_isas().front(), cpu::available_isas().back()})
-      for (const int threads : {1, 2}) {
-        const Model m = model(type);
-        const std::vector<HostFactors> factors = three_slots(m.slots, 0.1f);
-        const auto session = [&] {
-          Session s(cpu_executor(isa, threads), m.slots, m.weights, kLimits, 4);
-          s.mount(factors);
-          return s;
-        };
-        const auto run = steps({2, -1, 0, 1});
-        Session together = session();
-        std::vector<Rows> want;
-        for (const auto& pieces : run) want.push_back(together.step(pieces));
-        const auto V = static_cast<int64_t>(want[1][0].size()) / 4;
+  for (const auto& [type, threads] : {std::pair(DType::f32, 1), std::pair(DType::f32, 2), std::pair(DType::bf16, 2)}) {
+    const cpu::Isa isa = cpu::available_isas().back();
+    const Model m = model(type);
+    const std::vector<HostFactors> factors = three_slots(m.slots, 0.1f);
+    const auto session = [&] {
+      Session s(cpu_executor(isa, threads), m.slots, m.weights, kLimits, 4);
+      s.mount(factors);
+      return s;
+    };
+    const auto run = steps({2, -1, 0, 1});
+    Session together = session();
+    std::vector<Rows> want;
+    for (const auto& pieces : run) want.push_back(together.step(pieces));
+    const auto V = static_cast<int64_t>(want[1][0].size()) / 4;
 
-        Session turned = session();  // the same sequences, last one first
-        for (size_t i = 0; i < run.size(); ++i) {
-          const Rows got = turned.step({run[i].rbegin(), run[i].rend()});
-          int64_t end = static_cast<int64_t>(got[0].size()), begin = 0;
-          for (const Piece& piece : run[i]) {
-            const int64_t n = V * static_cast<int64_t>(piece.ids.size());
-            end -= n;
-            ASSERT_TRUE(std::equal(got[0].begin() + end, got[0].begin() + end + n, want[i][0].begin() + begin));
-            begin += n;
-          }
-        }
-        for (int64_t s = 0; s < 4; ++s) {
-          Session alone = session();
-          Session plain(cpu_executor(isa, threads), m.base, m.weights, kLimits, 4);
-          for (size_t i = 0; i < run.size(); ++i) {
-            int64_t begin = 0;
-            for (int64_t before = 0; before < s; ++before)
-              begin += V * static_cast<int64_t>(run[i][static_cast<size_t>(before)].ids.size());
-            const Piece& piece = run[i][static_cast<size_t>(s)];
-            const Rows got = alone.step({piece});
-            const std::vector<float> part(want[i][0].begin() + begin,
-                                          want[i][0].begin() + begin + static_cast<int64_t>(got[0].size()));
-            expect_same_bits(got[0], part, fmt::format("sequence {}, step {}", s, i));
-            const Rows base = plain.step({piece});
-            if (piece.adapter < 0) expect_same_bits(base[0], part, "without an adapter");
-            else EXPECT_NE(base[0], part);
-          }
-        }
+    Session turned = session();  // the same sequences, last one first
+    for (size_t i = 0; i < run.size(); ++i) {
+      const Rows got = turned.step({run[i].rbegin(), run[i].rend()});
+      int64_t end = static_cast<int64_t>(got[0].size()), begin = 0;
+      for (const Piece& piece : run[i]) {
+        const int64_t n = V * static_cast<int64_t>(piece.ids.size());
+        end -= n;
+        ASSERT_TRUE(std::equal(got[0].begin() + end, got[0].begin() + end + n, want[i][0].begin() + begin));
+        begin += n;
       }
+    }
+    Session alone = session(), plain(cpu_executor(isa, threads), m.base, m.weights, kLimits, 4);
+    for (int64_t s = 0; s < 4; ++s) {
+      for (size_t i = 0; i < run.size(); ++i) {
+        int64_t begin = 0;
+        for (int64_t before = 0; before < s; ++before)
+          begin += V * static_cast<int64_t>(run[i][static_cast<size_t>(before)].ids.size());
+        const Piece& piece = run[i][static_cast<size_t>(s)];
+        const Rows got = alone.step({piece});
+        const std::vector<float> part(want[i][0].begin() + begin,
+                                      want[i][0].begin() + begin + static_cast<int64_t>(got[0].size()));
+        expect_same_bits(got[0], part, fmt::format("sequence {}, step {}", s, i));
+        const Rows base = plain.step({piece});
+        if (piece.adapter < 0) expect_same_bits(base[0], part, "without an adapter");
+        else EXPECT_NE(base[0], part);
+      }
+    }
+  }
 }
 
 TEST(LoraSlots, every_instruction_set_and_the_row_by_row_run_agree) {
