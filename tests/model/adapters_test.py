@@ -115,15 +115,7 @@ def test_a_bad_adapter_fails_the_start(hearth, checkpoint, tmp_path):
 
 def test_smollm2_answers_differently_and_alike_on_every_instruction_set(hearth, model_file, tmp_path):
     """Through `hearth generate`, on a GGUF model: rank 8, all seven projections."""
-    model, rng = model_file("smollm2"), np.random.default_rng(0)
-    D, F, Dkv = 576, 1536, 192
-    shapes = ((D, D), (D, Dkv), (D, Dkv), (D, D), (D, F), (D, F), (F, D))
-    factors = {
-        f"model.layers.{layer}.{module}": (rng.normal(size=(K, 8)).astype(np.float32) * K**-0.5,
-                                           rng.normal(size=(8, N)).astype(np.float32) * 0.1)
-        for layer in range(30) for module, (K, N) in zip(adapters.MODULES, shapes, strict=True)
-    }  # fmt: skip
-    path = adapters.write_native(tmp_path / "style", factors, SCALE)
+    model, path = model_file("smollm2"), adapters.smollm2_style(tmp_path / "style")
     flags = ["generate", model, "Why is the sky blue?", "--max-tokens", 24, "--temperature", 0]
     base = hearth.json(*flags)
     answers = [hearth.json(*flags, "--adapter", path, env={"HEARTH_ISA": isa}) for isa in program.available_isas()]

@@ -110,3 +110,16 @@ def float32_logits(made: tiny.Checkpoint, path: Path) -> np.ndarray:
 def bound(made: tiny.Checkpoint, path: Path, exact: np.ndarray, eps: float) -> float:
     """tiny.bound() of the adapted model, whose float32 logits are `exact`."""
     return tiny.noise_bound(lambda: _float32_model(made, path), made.forced, exact, eps)
+
+
+def smollm2_style(path):
+    """A random adapter of rank 8 on all seven projections of SmolLM2-135M, in mlx-lm's files."""
+    rng = np.random.default_rng(0)
+    D, F, Dkv = 576, 1536, 192
+    shapes = ((D, D), (D, Dkv), (D, Dkv), (D, D), (D, F), (D, F), (F, D))
+    factors = {
+        f"model.layers.{layer}.{module}": (rng.normal(size=(K, 8)).astype(np.float32) * K**-0.5,
+                                           rng.normal(size=(8, N)).astype(np.float32) * 0.1)
+        for layer in range(30) for module, (K, N) in zip(MODULES, shapes, strict=True)
+    }  # fmt: skip
+    return write_native(path, factors, 2.0)

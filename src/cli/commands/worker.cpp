@@ -65,6 +65,7 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["prompt_cache_bytes"] = *context.args().bytes("prompt-cache");
   o["load_ms"] = loaded.times.total;
   o["threads"] = thread_count(context);
+  if (!loaded.adapter.empty()) o["adapter"] = loaded.adapter;
   o["vision"] = false;
   o["chat"] = loaded.text->has_template();
   return o;
@@ -122,6 +123,7 @@ int run(Context& context) {
                                              .bytes_max = *context.args().bytes("disk-cache-max"),
                                              .model = *state};
     }
+    model.adapter = loaded.adapter;
     model.engine = std::move(loaded.engine);
     model.text = std::move(loaded.text);
     return model;

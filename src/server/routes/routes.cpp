@@ -15,6 +15,7 @@ std::span<const Route* const> routes() {
       &kResponse,
       &kDeleteResponse,
       &kEmbeddings,
+      &kAdapters,
       &kModels,
       &kModel,
       &kTokenize,

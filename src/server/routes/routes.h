@@ -7,6 +7,7 @@ namespace hearth::server {
 extern const Route kChatCompletions, kCompletions;
 extern const Route kMessages, kCountTokens;
 extern const Route kResponses, kResponse, kDeleteResponse;
+extern const Route kAdapters;
 extern const Route kEmbeddings;
 extern const Route kModels, kModel;
 extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "server/request_error.h"
 #include "server/sampling.h"
 #include "text/tools/history.h"
 
@@ -174,7 +175,11 @@ decode::Request make_request(const Generation& g, const PromptModel& model, cons
   request.end_ids = model.end_ids;
   request.newline_ids = model.newline_ids;
   request.owner = g.owner;
-  request.space = g.owner + "\n" + g.adapter;
+  if (g.adapter == "none") request.adapter = decode::kNoAdapter;
+  else if (!g.adapter.empty() && g.adapter != model.adapter)
+    throw RequestError("adapter", fmt::format("adapter: {} is not mounted on {}; {}", g.adapter, model.name,
+                                              model.adapter.empty() ? "none is" : model.adapter + " is"));
+  request.space = g.owner + "\n" + (g.adapter == "none" ? "" : model.adapter);
   return request;
 }
 

@@ -19,6 +19,7 @@ struct PromptModel {
   int64_t context = 0;  // positions that one conversation may have
   int64_t V = 0;
   std::vector<int32_t> end_ids, newline_ids;
+  std::string adapter;    // that is on where a request names none; empty: none is mounted
   json::Object defaults;  // sampling fields: the server's flags over the model's generation_config
   text::ToolDialect dialect = text::ToolDialect::generic;
   std::optional<text::ReasoningMarkers> reasoning;

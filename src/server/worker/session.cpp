@@ -37,6 +37,7 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .V = model.engine->spec().V,
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
+                .adapter = model.adapter,
                 .defaults = model.defaults};
   const model::Templates& templates = model.engine->model().templates();
   for (const char* name : {"tool_use", "default"})
