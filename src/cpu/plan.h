@@ -114,9 +114,9 @@ class CpuPlan final : public graph::Plan {
     return core_ == Core::s8 && rows == graph::Rows::gathered ? Core::s16 : core_;
   }
   int64_t K_max() const { return K_max_; }
-  int64_t temp_floats() const { return temp_floats_; }  // a member's scratch for lora and constants
-  int64_t lora_stride() const { return lora_stride_; }  // of a row of lora by slot's x A; 0: the program has none
-  int64_t vocabulary() const { return vocabulary_; }    // rows of the smallest embedding table; 0: none
+  int64_t temp_floats() const { return temp_floats_; }      // a member's scratch for lora and constants
+  int64_t lora_stride() const { return lora_stride_; }      // of a row of lora by slot's x A; 0: the program has none
+  int64_t vocabulary() const { return vocabulary_; }        // rows of the smallest embedding table; 0: none
   int64_t position_rows() const { return position_rows_; }  // positions that learned tables hold; 0: there is none
   WeightUse weight_use(size_t weight) const { return uses_[weight]; }
   std::vector<AttentionSchedule>& schedules() { return schedules_; }

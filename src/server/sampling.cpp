@@ -79,7 +79,8 @@ void hlg(const json::Value& value, decode::SamplerOptions& o) {
 // {points: [{x_pct, y_pct}, ...]} (spec server 19).
 void curve(const json::Value& value, decode::SamplerOptions& o) {
   const json::Value* points = value.get("points");
-  if (!points || !points->array()) fail(ErrorKind::invalid_argument, "curve.points must be an array of {{x_pct, y_pct}}");
+  if (!points || !points->array())
+    fail(ErrorKind::invalid_argument, "curve.points must be an array of {{x_pct, y_pct}}");
   for (const json::Value& point : *points->array()) {
     const json::Value *x = point.get("x_pct"), *y = point.get("y_pct");
     if (!x || !y || !x->is_number() || !y->is_number())

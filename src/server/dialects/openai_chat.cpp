@@ -109,7 +109,9 @@ json::Value read_tool_choice(const json::Value& choice, const json::Value& tools
 }
 
 json::Value read_response_format(const json::Value& format, std::string_view param) {
-  const auto wrong = [&](std::string_view words) { return RequestError(std::string(param), fmt::format("{}{}", param, words)); };
+  const auto wrong = [&](std::string_view words) {
+    return RequestError(std::string(param), fmt::format("{}{}", param, words));
+  };
   const json::Value* type = format.get("type");
   if (!type || !type->string()) throw wrong(".type must be a string");
   if (*type->string() == "json_schema") {

@@ -30,8 +30,8 @@ json::Value read_tool_choice(const json::Value& choice, const json::Value& tools
 // response_format, guided_*, structured_outputs: the first in spec server 27's order, as Generation::format; null:
 // none.
 json::Value read_format(const json::Object& body);
-// The same of one {type: text | json_object | json_schema, schema or json_schema.schema}; null for text. `param` is what
-// the client calls it.
+// The same of one {type: text | json_object | json_schema, schema or json_schema.schema}; null for text. `param` is
+// what the client calls it.
 json::Value read_response_format(const json::Value& format, std::string_view param);
 std::string read_keep_alive(const json::Object& body);
 

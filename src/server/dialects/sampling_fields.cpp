@@ -94,7 +94,8 @@ void read_sampling(const json::Object& body, Generation& g) {
     }
   }
   if (const json::Value* effort = present(body, "reasoning_effort")) set_effort(g, *effort->string());
-  if (const json::Value* budget = present(body, "reasoning_budget")) g.reasoning_budget = budget->as_int("reasoning_budget");
+  if (const json::Value* budget = present(body, "reasoning_budget"))
+    g.reasoning_budget = budget->as_int("reasoning_budget");
 }
 
 void set_effort(Generation& g, const std::string& effort) {

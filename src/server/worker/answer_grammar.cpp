@@ -97,7 +97,8 @@ text::GrammarPtr format_grammar(const json::Value& format) {
 
 AnswerGrammars::AnswerGrammars(const PromptModel& model)
     : model_(model),
-      vocabulary_(std::make_shared<const text::VocabularyIndex>(model.text.tokenizer(), model.end_ids, model.call_markup)) {}
+      vocabulary_(
+          std::make_shared<const text::VocabularyIndex>(model.text.tokenizer(), model.end_ids, model.call_markup)) {}
 
 text::GrammarPtr AnswerGrammars::kept(const std::string& key, const std::function<text::GrammarPtr()>& compile) {
   const auto found = std::find_if(kept_.begin(), kept_.end(), [&](const auto& k) { return k.first == key; });

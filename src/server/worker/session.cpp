@@ -192,8 +192,7 @@ void Session::run_prompts() {
 
 json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
   const text::Tokenizer& tokenizer = model_.text->tokenizer();
-  if (kind == FrameKind::embed)
-    fail(ErrorKind::invalid_argument, "{} is no embedding model", model_.name);
+  if (kind == FrameKind::embed) fail(ErrorKind::invalid_argument, "{} is no embedding model", model_.name);
   if (kind == FrameKind::detokenize || body.get("content")) return text_call(kind, body, tokenizer);
   Prompt prompt = make_prompt(generation_of(body), prompt_model_);
   json::Object o;

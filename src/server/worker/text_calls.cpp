@@ -42,9 +42,8 @@ json::Object text_call(FrameKind kind, const json::Value& body, const text::Toke
   const json::Value* content = body.get("content");
   if (!content) throw RequestError("content", "content is required");
   const json::Value* add = body.get("add_special");
-  const std::vector<int32_t> ids =
-      tokenizer.encode(content->as_string("content"),
-                       {.parse_special = false, .add_special = add ? add->as_bool("add_special") : true});
+  const std::vector<int32_t> ids = tokenizer.encode(
+      content->as_string("content"), {.parse_special = false, .add_special = add ? add->as_bool("add_special") : true});
   o["token_count"] = static_cast<int64_t>(ids.size());
   o["tokens"] = token_list(body, ids, tokenizer);
   return o;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "answer_samples.h"
-#include "text/template/unicode.h"
+#include "base/utf8.h"
 
 namespace hearth::text {
 namespace {
@@ -272,7 +272,7 @@ TEST(AnswerParser, every_event_is_utf8) {
       AnswerParser parser(options, Random(1));
       std::vector<AnswerEvent> events;
       for (size_t at = 0, n = 0; at < text.size(); at += n) {
-        n = static_cast<size_t>(utf8_prefix(std::string_view(text).substr(at)).needed);
+        n = utf8_start(std::string_view(text).substr(at)).needed;
         for (AnswerEvent& event : parser.push(std::string_view(text).substr(at, n))) events.push_back(std::move(event));
       }
       for (AnswerEvent& event : parser.finish(false).events) events.push_back(std::move(event));
