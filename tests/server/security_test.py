@@ -5,7 +5,7 @@ import pytest
 from running import Server
 
 KEY = "key-of-the-test-0123456789"
-PUBLIC = {"/health", "/ready"}
+PUBLIC = {"/health", "/ready", "/", "/page.js", "/page.css"}
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,9 @@ std::span<const Route* const> routes() {
       &kOpenapi,
       &kIndex,
       &kMetrics,
+      &kPage,
+      &kPageScript,
+      &kPageStyle,
   };
   // clang-format on
   return kRoutes;
