@@ -56,7 +56,7 @@ Verb find_verb(const std::vector<std::string>& words) {
   }
   if (!verb.command) {
     std::vector<std::string> names;
-    for (const Command* command : commands()) {
+    for (const Command* command : shown_commands()) {
       names.emplace_back(command->name);
       for (std::string& alias : split_words(command->aliases)) names.push_back(std::move(alias));
     }

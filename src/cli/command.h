@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace hearth::cli {
 
@@ -51,6 +52,8 @@ struct Command {
   int (*run)(Context&);         // returns an exit code, or throws Error
   bool json = true;             // has --json
   bool settings = true;         // reads hearth.toml and config.toml; off where a broken file must not matter
+  bool hidden = false;          // not for people: in no help, completion or suggestion, and no setting reaches it
+  bool passes_on = false;       // words behind the first positional are another program's, whatever they look like
 };
 
 // --help, --json (where json), --quiet, -v, --color, in the order help shows them.
@@ -58,5 +61,8 @@ std::span<const Flag> common_flags();
 
 // All commands in the order of help; defined in cli/commands.cpp.
 std::span<const Command* const> commands();
+
+// Those that people type: without the hidden ones.
+std::vector<const Command*> shown_commands();
 
 }  // namespace hearth::cli

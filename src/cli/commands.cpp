@@ -13,6 +13,7 @@ std::span<const Command* const> commands() {
       &kPs,
       &kStop,
       &kEmbed,
+      &kLaunch,
       &kTokenize,
       &kLogits,
       &kPerplexity,
@@ -31,6 +32,13 @@ std::span<const Command* const> commands() {
   };
   // clang-format on
   return kCommands;
+}
+
+std::vector<const Command*> shown_commands() {
+  std::vector<const Command*> shown;
+  for (const Command* command : commands())
+    if (!command->hidden) shown.push_back(command);
+  return shown;
 }
 
 }  // namespace hearth::cli

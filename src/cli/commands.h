@@ -13,6 +13,7 @@ extern const Command kFit;
 extern const Command kGenerate;
 extern const Command kImport;
 extern const Command kKl;
+extern const Command kLaunch;
 extern const Command kLogits;
 extern const Command kLs;
 extern const Command kPerplexity;

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> verbs() {
   std::vector<std::string> names;
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     names.emplace_back(command->name);
     for (std::string& alias : split_words(command->aliases)) names.push_back(std::move(alias));
   }
@@ -48,7 +48,7 @@ std::string in_quotes(std::string_view text) {
 
 std::string bash_completion() {
   std::string flags, values, positionals;
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     std::string names = std::string(command->name);
     for (const std::string& alias : split_words(command->aliases)) names += "|" + alias;
     std::string words;
@@ -97,7 +97,7 @@ complete -o filenames -F _hearth hearth
 
 std::string zsh_completion() {
   std::string rows, flags, choices;
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     std::string names(command->name);
     for (const std::string& alias : split_words(command->aliases)) names += "|" + alias;
     rows += fmt::format("    {}\n", in_quotes(fmt::format("{}:{}", command->name, command->summary)));
@@ -136,10 +136,10 @@ _hearth() {{
 
 std::string fish_completion() {
   std::string text = "# fish completion of hearth: save it as ~/.config/fish/completions/hearth.fish\n";
-  for (const Command* command : commands())
+  for (const Command* command : shown_commands())
     text += fmt::format("complete -c hearth -n __fish_use_subcommand -f -a {} -d {}\n", command->name,
                         in_quotes(command->summary));
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     std::string names(command->name);
     for (const std::string& alias : split_words(command->aliases)) names += " " + alias;
     const std::string when = fmt::format("-n '__fish_seen_subcommand_from {}'", names);

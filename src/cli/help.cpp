@@ -98,7 +98,7 @@ std::string help_overview() {
   std::string text =
       "hearth: run and measure language models on your own machine\n\n"
       "Usage: hearth VERB [arguments] [flags]\n\nVerbs:\n";
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     text += row(command->aliases.empty() ? fmt::format("  {}", command->name)
                                          : fmt::format("  {} ({})", command->name, command->aliases),
                 command->summary);

@@ -51,9 +51,35 @@ std::vector<Flag> flags_of(const Command& command) {
        name);
 }
 
+// Where another program's words begin: behind the first word that is neither a flag nor a flag's value.
+std::span<const std::string>::iterator own_end(const Command& command, std::span<const std::string> words) {
+  const std::vector<Flag> flags = flags_of(command);
+  const auto takes_next = [&](const std::string& word) {
+    for (const Flag& flag : flags)
+      for (const std::string& spelling : spellings(flag))
+        if (word == spelling) return flag.kind != ValueKind::none;
+    return false;
+  };
+  for (auto word = words.begin(); word != words.end(); ++word) {
+    if (*word == "--") return words.end();
+    if (word->size() < 2 || (*word)[0] != '-') return word + 1;
+    if (takes_next(*word) && word + 1 != words.end()) ++word;
+  }
+  return words.end();
+}
+
 }  // namespace
 
 RawArgs parse_words(const Command& command, std::span<const std::string> words) {
+  if (command.passes_on) {
+    const auto end = own_end(command, words);
+    Command own = command;
+    own.passes_on = false;
+    RawArgs raw = parse_words(own, {words.begin(), end});
+    // One "--" between the two may stand there for clarity; a second is the other program's.
+    raw.positionals.insert(raw.positionals.end(), end != words.end() && *end == "--" ? end + 1 : end, words.end());
+    return raw;
+  }
   const auto end_of_flags = std::find(words.begin(), words.end(), "--");
   std::vector<std::string> before(words.begin(), end_of_flags);
   std::vector<std::string> after;

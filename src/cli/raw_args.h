@@ -16,8 +16,9 @@ struct RawArgs {
   bool help = false;
 };
 
-// `words` are those after the command's name. Words after "--" are positionals. Throws Error{invalid_argument}: an
-// unknown flag (with the nearest name), a flag without its value, a value for a switch that is not true or false.
+// `words` are those after the command's name. Words after "--" are positionals; so are all behind the first one where
+// the command passes them on. Throws Error{invalid_argument}: an unknown flag (with the nearest name), a flag without
+// its value, a value for a switch that is not true or false.
 RawArgs parse_words(const Command& command, std::span<const std::string> words);
 
 }  // namespace hearth::cli

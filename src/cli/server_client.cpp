@@ -1,7 +1,6 @@
 #include "cli/server_client.h"
 
 #include "base/error.h"
-#include "net/http_client.h"
 
 namespace hearth::cli {
 namespace {
@@ -35,18 +34,34 @@ server::InstanceInfo running_server(const Context& context) {
   return *found;
 }
 
-json::Value ask_server(const Context& context, const std::string& method, const std::string& path,
-                       const std::optional<json::Object>& body) {
-  const server::InstanceInfo instance = running_server(context);
+net::ClientResponse call_server(const server::InstanceInfo& instance, const std::string& method,
+                                const std::string& path, const std::string& credential,
+                                const std::optional<json::Object>& body) {
   net::ClientRequest request;
   request.method = method;
   request.target = path;
-  request.headers = {{"Authorization", "Bearer " + instance.token}};
+  if (!credential.empty()) request.headers = {{"Authorization", "Bearer " + credential}};
   if (body) {
     request.headers.emplace_back("Content-Type", "application/json");
     request.body = json::dump(*body);
   }
-  const net::ClientResponse response = net::http_request(endpoint_of(instance.url), request);
+  return net::http_request(endpoint_of(instance.url), request);
+}
+
+std::string path_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-._~/@:").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+json::Value ask_server(const Context& context, const std::string& method, const std::string& path,
+                       const std::optional<json::Object>& body) {
+  const server::InstanceInfo instance = running_server(context);
+  const net::ClientResponse response = call_server(instance, method, path, instance.token, body);
   json::Value document = json::parse(response.body, "the server's answer");
   if (response.status < 300) return document;
   const json::Value* error = document.get("error");

@@ -102,7 +102,7 @@ std::vector<std::string> unknown_settings(const SettingsFile& file) {
       names.emplace_back(flag.name);
       known |= names.back() == with_dashes(entry.key);
     };
-    for (const Command* command : commands()) {
+    for (const Command* command : shown_commands()) {
       tables.emplace_back(command->name);
       if (!entry.table.empty() && entry.table != command->name) continue;
       known_table = true;

@@ -184,5 +184,21 @@ TEST(Settings, unknown_keys_are_told_with_the_nearest_name) {
   EXPECT_EQ(sentences[2], "hearth.toml:7: unknown table 'lss'; did you mean ls?");
 }
 
+TEST(Parse, a_command_may_pass_words_on) {
+  Command command = kTest;
+  command.passes_on = true;
+  const auto words_of = [&](std::vector<std::string> words) { return parse_words(command, words); };
+  const RawArgs raw = words_of({"--max-tokens", "3", "--raw", "client", "-p", "--unknown", "--", "--help"});
+  EXPECT_EQ(raw.positionals, (std::vector<std::string>{"client", "-p", "--unknown", "--", "--help"}));
+  EXPECT_EQ(raw.flags.at("max-tokens"), std::vector<std::string>{"3"});
+  EXPECT_FALSE(raw.flags.contains("prompt"));
+  EXPECT_FALSE(raw.help);
+  EXPECT_EQ(words_of({"client", "--", "-p", "--"}).positionals, (std::vector<std::string>{"client", "-p", "--"}));
+  EXPECT_EQ(words_of({"--", "client", "-p"}).positionals, (std::vector<std::string>{"client", "-p"}));
+  EXPECT_EQ(words_of({"--max-tokens=3", "client"}).positionals, std::vector<std::string>{"client"});
+  EXPECT_TRUE(words_of({"--help"}).help);
+  EXPECT_THROW(words_of({"--unknown", "client"}), Error);
+}
+
 }  // namespace
 }  // namespace hearth::cli

@@ -77,10 +77,21 @@ TEST(Commands, help_fits_80_columns_and_names_every_flag) {
 
 TEST(Commands, completions_name_every_verb_and_flag) {
   for (const std::string& script : {bash_completion(), zsh_completion(), fish_completion()})
-    for (const Command* command : commands()) {
+    for (const Command* command : shown_commands()) {
       EXPECT_NE(script.find(command->name), std::string::npos) << command->name;
       for (const Flag& flag : all_flags(*command)) EXPECT_NE(script.find(flag.name), std::string::npos) << flag.name;
     }
+}
+
+TEST(Commands, hidden_ones_stand_in_no_text_for_people) {
+  int hidden = 0;
+  for (const Command* command : commands()) {
+    if (!command->hidden) continue;
+    ++hidden;
+    for (const std::string& text : {help_overview(), bash_completion(), zsh_completion(), fish_completion()})
+      EXPECT_EQ(text.find(command->name), std::string::npos) << command->name;
+  }
+  EXPECT_GT(hidden, 0);
 }
 
 TEST(Commands, the_version_is_that_of_the_build) {

@@ -20,7 +20,7 @@ int run(Context& context) {
   const Settings settings = load_settings(working_folder(), context.env());
   bool found = false;
   json::Array rows;
-  for (const Command* command : commands()) {
+  for (const Command* command : shown_commands()) {
     if (verb && command->name != *verb) continue;
     found = true;
     if (!command->settings) continue;

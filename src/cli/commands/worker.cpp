@@ -142,6 +142,7 @@ const Command kWorker = {
     .run = run,
     .json = false,
     .settings = false,
+    .hidden = true,
 };
 
 }  // namespace hearth::cli
