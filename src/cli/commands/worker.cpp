@@ -1,16 +1,20 @@
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <chrono>
 
 #include "base/error.h"
+#include "base/fs.h"
+#include "base/log.h"
 #include "cli/commands.h"
 #include "cli/serve_flags.h"
 #include "decode/memory.h"
 #include "server/front/worker_link.h"
+#include "server/worker/sandbox.h"
 #include "server/worker/worker.h"
 
 namespace hearth::cli {
@@ -93,6 +97,35 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
   return model;
 }
 
+// From here on this process ends with the front, by whatever the front ended. False: it has ended already.
+bool ends_with_front() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pollfd wire{.fd = server::kWorkerWireFd, .events = POLLIN, .revents = 0};
+  return ::poll(&wire, 1, 0) >= 0 && (wire.revents & POLLHUP) == 0;
+}
+
+// What the worker needs of the disk: the model, its adapter, and the folders of repacked weights and of prefixes.
+server::sandbox::Paths paths(const Context& context) {
+  server::sandbox::Paths list;
+  list.read = server::sandbox::model_paths(*context.args().positional("MODEL"));
+  if (*context.args().bytes("pack-cache") > 0) {
+    const std::filesystem::path packed = packed_folder(context.env());
+    try {
+      io::real_fs().make_dirs(packed);
+    } catch (const Error& error) {
+      log::warn("worker", "{}", error.what());  // nothing can be kept there, then
+    }
+    list.write.push_back(packed);
+  }
+  if (const auto adapter = context.args().text("adapter"); adapter && *adapter != "none")
+    list.read.push_back(hub::expand_home(*adapter, context.env()));
+  if (const auto disk = context.args().text("disk-cache")) {
+    list.write.push_back(hub::expand_home(*disk, context.env()));
+    io::real_fs().make_dirs(list.write.back());
+  }
+  return list;
+}
+
 int run(Context& context) {
   // Without a front behind it there is nothing to do: no person calls this.
   int type = 0;
@@ -100,11 +133,16 @@ int run(Context& context) {
   if (::getsockopt(server::kWorkerWireFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
     fail(ErrorKind::invalid_argument, "worker is started by serve, not by hand");
   ::fcntl(server::kWorkerWireFd, F_SETFD, FD_CLOEXEC);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!ends_with_front()) return 0;
+  server::sandbox::enter_loading(paths(context));
   return server::run_worker(server::kWorkerWireFd, [&](const auto& progress) {
     const hub::FoundModel found = find_model(context);
     const std::shared_ptr<model::Model> opened = model::Model::open(found.path);
-    if (decode::is_embedding_model(*opened)) return load_embedder(context, opened, progress);
+    if (decode::is_embedding_model(*opened)) {
+      server::WorkerModel model = load_embedder(context, opened, progress);
+      server::sandbox::enter_serving();
+      return model;
+    }
     LoadRequest request;
     request.tune = [&](const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options) {
       tune(context, model, executor, options);
@@ -126,6 +164,7 @@ int run(Context& context) {
     model.adapter = loaded.adapter;
     model.engine = std::move(loaded.engine);
     model.text = std::move(loaded.text);
+    if (!model.disk) server::sandbox::enter_serving();  // the disk tier opens files as long as it lives
     return model;
   });
 }

@@ -1,0 +1,273 @@
+#include "server/worker/sandbox.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace hearth::server::sandbox {
+namespace {
+
+// The leak checker stops all threads by ptrace from a process of its own and reads /proc/self when the program ends.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// --- seccomp: a classic BPF program over the number and the arguments of each system call ---
+
+constexpr uint32_t kOtherNumbers = 0x40000000;  // the x32 names of the same calls
+
+// Anything that makes a socket or uses one but the wire, runs or reaches into another process, or gives a way around
+// this filter (io_uring opens and connects without these numbers).
+constexpr int kRefused[] = {
+    SYS_socket,
+    SYS_socketpair,
+    SYS_connect,
+    SYS_bind,
+    SYS_listen,
+    SYS_accept,
+    SYS_accept4,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_execve,
+    SYS_execveat,
+    SYS_fork,
+    SYS_vfork,
+    SYS_kill,
+    SYS_tkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_pidfd_open,
+    SYS_pidfd_getfd,
+    SYS_pidfd_send_signal,
+    SYS_process_vm_writev,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_unshare,
+    SYS_setns,
+    SYS_open_by_handle_at,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+};
+constexpr int kForTheLeakChecker[] = {SYS_ptrace, SYS_process_vm_readv, SYS_kill, SYS_tkill, SYS_open, SYS_openat};
+
+// Whatever finds a file by its name to open or to change it.
+constexpr int kFiles[] = {
+    SYS_open,      SYS_openat,    SYS_openat2,     SYS_creat,        SYS_truncate, SYS_rename,    SYS_renameat,
+    SYS_renameat2, SYS_unlink,    SYS_unlinkat,    SYS_rmdir,        SYS_mkdir,    SYS_mkdirat,   SYS_link,
+    SYS_linkat,    SYS_symlink,   SYS_symlinkat,   SYS_mknod,        SYS_mknodat,  SYS_chmod,     SYS_fchmodat,
+    SYS_chown,     SYS_lchown,    SYS_fchownat,    SYS_utime,        SYS_utimes,   SYS_futimesat, SYS_utimensat,
+    SYS_setxattr,  SYS_lsetxattr, SYS_removexattr, SYS_memfd_create,
+};
+
+bool is_kept(int number) {
+  for (const int kept : kForTheLeakChecker)
+    if (kSanitized && kept == number) return true;
+  return false;
+}
+
+class Filter {
+ public:
+  Filter() {
+    load(offsetof(seccomp_data, arch));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0));
+    answer(SECCOMP_RET_KILL_PROCESS);  // numbers of 32-bit programs mean other calls
+    load(offsetof(seccomp_data, nr));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kOtherNumbers, 0, 1));
+    answer(SECCOMP_RET_ERRNO | EPERM);
+  }
+
+  void refuse(int number, int error) {
+    if (is_kept(number)) return;
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1));
+    answer(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
+  }
+
+  // Threads, but no processes. The flags of clone3 lie in memory, out of sight: without it the C library takes clone.
+  void refuse_processes() {
+    refuse(SYS_clone3, ENOSYS);
+    if (kSanitized) return;
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
+    load(offsetof(seccomp_data, args[0]));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
+    answer(SECCOMP_RET_ERRNO | EPERM);
+    load(offsetof(seccomp_data, nr));
+  }
+
+  // abort() is one; to threads of other processes none goes.
+  void refuse_foreign_signals() {
+    if (kSanitized) return;
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4));
+    load(offsetof(seccomp_data, args[0]));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(::getpid()), 1, 0));
+    answer(SECCOMP_RET_ERRNO | EPERM);
+    load(offsetof(seccomp_data, nr));
+  }
+
+  // Typing into the terminal that the log goes to.
+  void refuse_typing() {
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 5));
+    load(offsetof(seccomp_data, args[1]));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0));
+    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1));
+    answer(SECCOMP_RET_ERRNO | EPERM);
+    load(offsetof(seccomp_data, nr));
+  }
+
+  void apply() {
+    answer(SECCOMP_RET_ALLOW);
+    const sock_fprog program{.len = static_cast<unsigned short>(code_.size()), .filter = code_.data()};
+    if (const long r = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program); r != 0)
+      fail(ErrorKind::io, "the kernel takes no seccomp filter: {}",
+           r > 0 ? fmt::format("thread {} has another one", r) : std::strerror(errno));
+  }
+
+ private:
+  void load(size_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset))); }
+  void answer(uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
+
+  std::vector<sock_filter> code_;
+};
+
+// --- Landlock, by its numbers: headers are older than kernels ---
+
+constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
+constexpr uint32_t kAskVersion = 1, kBeneath = 1;
+
+struct Ruleset {
+  uint64_t files = 0, net = 0, scoped = 0;
+};
+struct __attribute__((packed)) BeneathRule {
+  uint64_t allowed = 0;
+  int32_t folder = -1;
+};
+constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3;
+constexpr uint64_t kTruncate = 1 << 14, kDevices = 1 << 15;
+constexpr uint64_t kFirstFiles = (1 << 13) - 1;                         // all of the first version
+constexpr uint64_t kMakeAndRemove = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8;  // folders and ordinary files
+
+// What each version added: 2 moving between folders, 3 truncation, 4 TCP, 5 ioctl on devices, 6 signals and abstract
+// sockets outside.
+Ruleset everything(long version) {
+  Ruleset r{.files = kFirstFiles};
+  if (version >= 2) r.files |= 1 << 13;
+  if (version >= 3) r.files |= kTruncate;
+  if (version >= 4) r.net = 3;
+  if (version >= 5) r.files |= kDevices;
+  if (version >= 6) r.scoped = 3;
+  return r;
+}
+
+size_t size_of_ruleset(long version) { return version >= 6 ? 24 : version >= 4 ? 16 : 8; }
+
+void allow(int ruleset, const std::filesystem::path& path, uint64_t access) {
+  const int fd = ::open(path.c_str(), O_PATH | O_CLOEXEC);
+  if (fd < 0) return;  // what is not there needs no leave
+  struct stat info{};
+  const bool is_folder = ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
+  const BeneathRule rule{.allowed = is_folder ? access : access & (kExecute | kWriteFile | kReadFile | kTruncate),
+                         .folder = fd};
+  const long r = ::syscall(kAddRule, ruleset, kBeneath, &rule, 0);
+  const int error = errno;
+  ::close(fd);
+  if (r != 0) fail(ErrorKind::io, "Landlock takes no rule for {}: {}", path.string(), std::strerror(error));
+}
+
+void restrict_files(const Paths& paths) {
+  const long version = ::syscall(kCreateRuleset, nullptr, 0, kAskVersion);
+  if (version < 1) {
+    log::warn("worker", "this kernel has no Landlock ({}): while it loads, the worker can open every file of its user",
+              std::strerror(errno));
+    return;
+  }
+  const Ruleset all = everything(version);
+  const int ruleset = static_cast<int>(::syscall(kCreateRuleset, &all, size_of_ruleset(version), 0));
+  if (ruleset < 0) fail(ErrorKind::io, "Landlock takes no rules: {}", std::strerror(errno));
+  constexpr uint64_t kRead = kReadFile | kReadDir;
+  // How much memory and how many cores there are, in which time zone, and what the C library looks up by itself.
+  for (const char* path : {"/proc/self", "/proc/meminfo", "/proc/cpuinfo", "/proc/stat", "/proc/sys/vm", "/sys",
+                           "/etc/localtime", "/usr/share/zoneinfo", "/usr/lib/locale", "/dev/urandom", "/dev/null"})
+    allow(ruleset, path, kRead);
+  for (const std::filesystem::path& path : paths.read) allow(ruleset, path, kRead);
+  for (const std::filesystem::path& path : paths.write)
+    allow(ruleset, path, (kRead | kWriteFile | kMakeAndRemove | kTruncate) & all.files);
+  const long r = ::syscall(kRestrictSelf, ruleset, 0);
+  const int error = errno;
+  ::close(ruleset);
+  if (r != 0) fail(ErrorKind::io, "Landlock does not hold: {}", std::strerror(error));
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> model_paths(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> list;
+  std::error_code ignored;
+  const bool is_folder = fs::is_directory(path, ignored);
+  list.push_back(path);
+  fs::path folder = is_folder ? path : path.parent_path();
+  if (folder.empty()) folder = ".";
+  for (fs::directory_iterator it(folder, ignored), end; it != end && !ignored; it.increment(ignored)) {
+    // A folder's own files come with it, those behind its links do not; of the neighbours of a file only its kind does.
+    const bool counts = is_folder ? it->is_symlink(ignored) : it->path().extension() == path.extension();
+    if (counts && it->is_regular_file(ignored)) list.push_back(it->path());
+  }
+  return list;
+}
+
+void enter_loading(const Paths& paths) {
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};  // a core file would hold prompts
+  if (::setrlimit(RLIMIT_CORE, &none) != 0) fail(ErrorKind::io, "RLIMIT_CORE: {}", std::strerror(errno));
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(ErrorKind::io, "no_new_privs: {}", std::strerror(errno));
+  if (kSanitized)
+    log::warn("worker", "a build with sanitizers: the leak checker may start processes, trace and open files");
+  restrict_files(paths);
+  Filter filter;
+  for (const int number : kRefused) filter.refuse(number, EPERM);
+  filter.refuse_processes();
+  filter.refuse_foreign_signals();
+  filter.refuse_typing();
+  filter.apply();
+}
+
+void enter_serving() {
+  Filter filter;
+  for (const int number : kFiles) filter.refuse(number, EACCES);
+  filter.apply();
+}
+
+}  // namespace hearth::server::sandbox
