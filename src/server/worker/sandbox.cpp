@@ -241,11 +241,16 @@ std::vector<std::filesystem::path> model_paths(const std::filesystem::path& path
   list.push_back(path);
   fs::path folder = is_folder ? path : path.parent_path();
   if (folder.empty()) folder = ".";
-  for (fs::directory_iterator it(folder, ignored), end; it != end && !ignored; it.increment(ignored)) {
-    // A folder's own files come with it, those behind its links do not; of the neighbours of a file only its kind does.
-    const bool counts = is_folder ? it->is_symlink(ignored) : it->path().extension() == path.extension();
-    if (counts && it->is_regular_file(ignored)) list.push_back(it->path());
-  }
+  // A folder's own files come with it, those behind its links do not; of the neighbours of a file only its kind does.
+  const auto look = [&](const auto& entry) {
+    const bool counts = is_folder ? entry.is_symlink(ignored) : entry.path().extension() == path.extension();
+    if (counts && entry.is_regular_file(ignored)) list.push_back(entry.path());
+  };
+  if (is_folder)
+    for (fs::recursive_directory_iterator it(folder, ignored), end; it != end && !ignored; it.increment(ignored))
+      look(*it);
+  else
+    for (fs::directory_iterator it(folder, ignored), end; it != end && !ignored; it.increment(ignored)) look(*it);
   return list;
 }
 
