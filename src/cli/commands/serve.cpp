@@ -74,6 +74,13 @@ constexpr std::array kOwnFlags = {
          .fallback = "300s",
          .help = "idle time after which other models than MODEL are unloaded",
          .min = 0},
+    Flag{.name = "watchdog",
+         .kind = ValueKind::duration,
+         .value = "TIME",
+         .fallback = "60s",
+         .help = "silence of a model with open requests after which /ready says so; half as much again, and its worker "
+                 "is started anew; 0: never",
+         .min = 0},
     Flag{.name = "admission",
          .kind = ValueKind::choice,
          .value = "cap|strict",
@@ -154,6 +161,7 @@ server::FrontOptions front_options(const Context& context, const server::Instanc
   o.models.only_default = o.unix_path.empty() && !server::is_loopback(o.host);
   o.models.any_model = args.on("any-model");
   o.models.ttl = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("ttl") * 1000));
+  o.models.watchdog = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("watchdog") * 1000));
   o.models.memory_budget = o.settings.memory_budget;
   const std::vector<std::string> arguments = worker_arguments(context), environment = worker_environment(context.env());
   o.models.command = [arguments, environment](const hub::FoundModel& model, int64_t budget) {
@@ -232,7 +240,10 @@ int run(Context& context) {
     ::sigwait(&signals, &signal);
     if (signal != SIGHUP) break;
     try {
-      front.auth().replace_keys(api_keys(context));
+      const std::vector<std::string> keys = api_keys(context), admin_keys = read_keys(context, "admin-key-file");
+      for (const auto* list : {&keys, &admin_keys})
+        for (const std::string& key : *list) log::global().add_secret(key);
+      front.replace_keys(keys, admin_keys);
       context.note("keys were read again");
     } catch (const Error& error) {
       context.warn("keys stay as they were: {}", error.what());

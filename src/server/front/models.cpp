@@ -14,6 +14,7 @@ constexpr auto kTick = milliseconds(100);
 constexpr auto kFirstRestart = seconds(1), kLastRestart = seconds(60);
 constexpr auto kServesFirst = seconds(2);  // a freshly loaded model, before another may push it out
 constexpr int kFailuresMax = 5;
+constexpr int64_t kSignMs = 500, kSilentAtEndMs = 3'500;  // when the server ends, a wedged engine is not waited for
 
 Refusal refusal_of(const Event& error) {
   for (const ErrorKind kind :
@@ -131,17 +132,14 @@ void Models::acquire(const std::string& id, Ready ready, std::function<void(cons
       fail(ErrorKind::busy, "the server is shutting down");
     } else if (entry.state == ModelState::failed) {
       fail(ErrorKind::corrupt_file, "{}", entry.problem);
-    } else if (entry.state == ModelState::ready) {
+    } else if (entry.state == ModelState::ready && !entry.yields) {
       entry.unload_when_idle = false;  // if it was to go, it stays for this one
       worker = entry.worker;
       facts = entry.facts;
       ++entry.leases;
     } else {
       entry.waiters.push_back({std::move(ready), std::move(refused)});
-      if (entry.state == ModelState::absent) {
-        entry.state = ModelState::queued;
-        queue_.push_back(id);
-      }
+      if (entry.state == ModelState::absent) enqueue(id, entry);
     }
   } catch (const Error& error) {
     return refused({error.kind(), error.what(), ""});
@@ -152,9 +150,9 @@ void Models::acquire(const std::string& id, Ready ready, std::function<void(cons
   --entries_.at(id).leases;
 }
 
+// Those that wait while it yields do not keep it.
 bool Models::idle(const Entry& entry) const {
-  return entry.state == ModelState::ready && entry.leases == 0 && entry.waiters.empty() &&
-         entry.worker->open_requests() == 0;
+  return entry.state == ModelState::ready && entry.leases == 0 && entry.worker->open_requests() == 0;
 }
 
 int64_t Models::bytes_taken() const {
@@ -167,22 +165,23 @@ int64_t Models::bytes_taken() const {
   return sum;
 }
 
-// The idle model that was used longest ago; not the default one, and none that has just been loaded.
-std::optional<std::string> Models::victim(Clock::time_point now) const {
-  std::optional<std::string> best;
-  for (const auto& [id, entry] : entries_)
-    if (idle(entry) && !entry.pinned && now - entry.ready_at >= kServesFirst &&
-        (!best || entry.used < entries_.at(*best).used))
-      best = id;
-  return best;
+// It may be asked to make room: neither pinned nor freshly loaded.
+bool Models::may_go(const Entry& entry, Clock::time_point now) const {
+  return entry.state == ModelState::ready && !entry.pinned && now - entry.ready_at >= kServesFirst;
 }
 
-// Its worker ends on the pool's thread.
-void Models::retire(Entry& entry) {
+void Models::enqueue(const std::string& id, Entry& entry) {
+  entry.state = ModelState::queued;
+  queue_.push_back(id);
+}
+
+// Its worker ends on the pool's thread. Who waits for it waits for the next one.
+void Models::retire(const std::string& id, Entry& entry) {
   retired_.push_back(std::move(entry.worker));
   entry.worker = nullptr;
   entry.state = ModelState::absent;
-  entry.unload_when_idle = false;
+  entry.unload_when_idle = entry.yields = false;
+  if (!entry.waiters.empty()) enqueue(id, entry);
 }
 
 // --- the pool's thread ---
@@ -193,17 +192,17 @@ void Models::tick() {
     const auto now = Clock::now();
     for (auto& [id, entry] : entries_) {
       if (entry.state == ModelState::ready && !idle(entry)) entry.used = now;
-      if (entry.state == ModelState::waits_for_restart && now >= entry.restart_at) {
-        entry.state = ModelState::queued;
-        queue_.push_back(id);
-      }
-      if (!idle(entry)) continue;
+      if (entry.state == ModelState::ready) watch(id, entry);
+      if (entry.state == ModelState::waits_for_restart && !entry.needs_room && now >= entry.restart_at)
+        enqueue(id, entry);
+      if (!idle(entry) || entry.yields) continue;
       const auto ttl = entry.ttl_set ? entry.ttl : entry.pinned ? std::nullopt : std::optional(options_.ttl);
       if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
         log::info("front", "{} is unloaded", id);
-        retire(entry);
+        retire(id, entry);
       }
     }
+    make_room(now);
     start_next(lock);
     if (!retired_.empty()) {
       std::vector<std::shared_ptr<WorkerLink>> retired;
@@ -211,9 +210,80 @@ void Models::tick() {
       lock.unlock();
       retired.clear();
       lock.lock();
+      continue;  // what waits for their memory may start now
     }
+    hand_over(lock);
     changed_.wait_for(lock, kTick);
   }
+}
+
+void Models::watch(const std::string& id, Entry& entry) {
+  const int64_t allowed = options_.watchdog.count(), silence = entry.worker->silence_ms();
+  if (allowed == 0 || silence < allowed / 4) return;
+  entry.worker->ask_for_sign();
+  if (silence < allowed + allowed / 2) return;
+  log::error("front", "{}: requests run and nothing came for {} ms: its worker {} is ended", id, silence,
+             entry.worker->pid());
+  entry.worker->kill();
+}
+
+// One model needs room: the idle one that was used longest ago goes. Where all are busy, one takes no new requests
+// until it is idle, so that two clients that alternate both come to their turns.
+void Models::make_room(Clock::time_point now) {
+  const auto needy = std::find_if(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.needs_room; });
+  if (needy == entries_.end() || !retired_.empty() || !loading_.empty()) return;
+  std::string best;
+  bool others = false;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.state != ModelState::ready || entry.pinned) continue;
+    others = true;
+    if (!may_go(entry, now)) continue;
+    const auto rank = [&](const Entry& e) { return std::pair(!idle(e), e.used); };
+    if (best.empty() || rank(entry) < rank(entries_.at(best))) best = id;
+  }
+  if (!best.empty() && !idle(entries_.at(best))) {
+    const bool one_yields =
+        std::any_of(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.yields; });
+    if (!one_yields) entries_.at(best).yields = true;
+    return;
+  }
+  if (best.empty() && others) return;  // until the fresh one has served
+  if (!best.empty()) {
+    log::info("front", "{} makes room for {}", best, needy->first);
+    retire(best, entries_.at(best));
+  }
+  // Before those that were pushed out for it.
+  needy->second.needs_room = false;
+  needy->second.state = ModelState::queued;
+  queue_.push_front(needy->first);
+}
+
+// When nobody needs room any more, those that yielded for it go on.
+void Models::hand_over(std::unique_lock<std::mutex>& lock) {
+  const bool needed = std::any_of(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.needs_room; });
+  if (needed || !loading_.empty() || !queue_.empty()) return;
+  for (auto& [id, entry] : entries_) {
+    if (!entry.yields) continue;
+    entry.yields = false;
+    if (!entry.waiters.empty()) serve_waiters(id, entry, lock);
+  }
+}
+
+// Gives the worker to all who wait for it, without the lock.
+void Models::serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
+  std::vector<Waiter> waiters;
+  waiters.swap(entry.waiters);
+  const std::shared_ptr<WorkerLink> worker = entry.worker;
+  const json::Object facts = entry.facts;
+  entry.leases += static_cast<int64_t>(waiters.size());
+  lock.unlock();
+  changed_.notify_all();
+  for (const Waiter& waiter : waiters) {
+    waiter.ready(worker, facts);
+    const std::lock_guard guard(mutex_);
+    --entries_.at(id).leases;
+  }
+  lock.lock();
 }
 
 void Models::start_next(std::unique_lock<std::mutex>& lock) {
@@ -226,12 +296,9 @@ void Models::start_next(std::unique_lock<std::mutex>& lock) {
 void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
   Entry& entry = entries_.at(id);
   const int64_t room = options_.memory_budget - bytes_taken();
+  Event error;
   entry.state = ModelState::loading;
   loading_ = id;
-  const hub::FoundModel found = entry.found;
-  lock.unlock();
-  std::shared_ptr<WorkerLink> worker;
-  std::optional<Event> error;
   try {
     WorkerLink::Owner owner;
     owner.loaded = [this, id](json::Object facts) { loaded(id, std::move(facts)); };
@@ -245,70 +312,50 @@ void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
       }
       if (progress) progress(done, total);
     };
-    worker = std::make_shared<WorkerLink>(options_.command(found, std::max<int64_t>(room, 1)), std::move(owner));
+    // Under the lock: a worker that ends at once is not to be told of before it is known here.
+    entry.worker =
+        std::make_shared<WorkerLink>(options_.command(entry.found, std::max<int64_t>(room, 1)), std::move(owner));
+    return;
   } catch (const Error& e) {
-    error.emplace();
-    error->text = e.what();
-    error->reason = name_of(e.kind());
+    error.text = e.what();
+    error.reason = name_of(e.kind());
   }
-  lock.lock();
-  entries_.at(id).worker = worker;
-  if (!error) return;
   lock.unlock();
-  refused(id, *error);
+  refused(id, error);
   lock.lock();
 }
 
 // --- threads of the workers' links ---
 
 void Models::loaded(const std::string& id, json::Object facts) {
-  std::vector<Waiter> waiters;
-  std::shared_ptr<WorkerLink> worker;
-  {
-    std::unique_lock lock(mutex_);
-    Entry& entry = entries_.at(id);
-    changed_.wait(lock, [&] { return entry.worker != nullptr || stopping_; });  // start() is about to set it
-    if (stopping_) return;
-    entry.state = ModelState::ready;
-    entry.facts = facts;
-    entry.used = entry.ready_at = Clock::now();
-    entry.problem.clear();
-    worker = entry.worker;
-    waiters.swap(entry.waiters);
-    entry.leases += static_cast<int64_t>(waiters.size());
-    loading_.clear();
-  }
-  changed_.notify_all();
-  for (const Waiter& waiter : waiters) {
-    waiter.ready(worker, facts);
-    const std::lock_guard lock(mutex_);
-    --entries_.at(id).leases;
-  }
+  std::unique_lock lock(mutex_);
+  Entry& entry = entries_.at(id);
+  if (stopping_ || entry.state != ModelState::loading) return;
+  entry.state = ModelState::ready;
+  entry.facts = std::move(facts);
+  entry.used = entry.ready_at = Clock::now();
+  entry.problem.clear();
+  loading_.clear();
+  serve_waiters(id, entry, lock);
 }
 
-// The load was refused. Where memory is short and an idle model is in the way, that one goes and the load is tried
-// again.
+// The load was refused. Where memory is short and other models hold some, it is tried again when one has gone.
 void Models::refused(const std::string& id, const Event& error) {
   std::vector<Waiter> waiters;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
-    loading_.clear();
-    if (entry.worker) retire(entry);
+    if (loading_ == id) loading_.clear();
+    waiters.swap(entry.waiters);
+    if (entry.worker) retire(id, entry);
+    entry.state = ModelState::absent;
     entry.problem = error.text;
-    const bool short_of_memory = error.reason == name_of(ErrorKind::out_of_memory);
-    const bool others = std::any_of(entries_.begin(), entries_.end(), [&](const auto& other) {
-      return other.first != id && other.second.state == ModelState::ready && !other.second.pinned;
+    const bool others = std::any_of(entries_.begin(), entries_.end(), [](const auto& other) {
+      return other.second.state == ModelState::ready && !other.second.pinned;
     });
-    if (short_of_memory && others) {
-      if (const auto in_the_way = victim(Clock::now())) {
-        log::info("front", "{} makes room for {}", *in_the_way, id);
-        retire(entries_.at(*in_the_way));
-      }
-      entry.state = ModelState::waits_for_restart;  // now, or when a busy one has become idle
-      entry.restart_at = Clock::now() + kTick;
-    } else {
-      entry.state = ModelState::absent;
+    if (error.reason == name_of(ErrorKind::out_of_memory) && others) {
+      entry.state = ModelState::waits_for_restart;
+      entry.needs_room = true;
       waiters.swap(entry.waiters);
     }
   }
@@ -323,10 +370,15 @@ void Models::lost(const std::string& id) {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
     if (stopping_ || draining_ || !entry.worker) return;  // it was told to end
+    if (entry.state != ModelState::ready && entry.state != ModelState::loading) return;
     const bool was_ready = entry.state == ModelState::ready;
     if (loading_ == id) loading_.clear();
-    if (was_ready && Clock::now() - entry.ready_at > kLastRestart) entry.failures = 0;
-    retire(entry);
+    if (was_ready && (entry.worker->has_made_tokens() || Clock::now() - entry.ready_at > kLastRestart))
+      entry.failures = 0;
+    std::vector<Waiter> kept;
+    kept.swap(entry.waiters);
+    retire(id, entry);
+    entry.waiters.swap(kept);
     ++entry.failures;
     ++entry.restarts;
     entry.problem = was_ready ? "its worker process ended" : "its worker process ended while it loaded";
@@ -351,6 +403,11 @@ void Models::lost(const std::string& id) {
 void Models::unload(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.state == ModelState::failed) {  // it may be tried again
+    found->second.state = ModelState::absent;
+    found->second.failures = 0;
+    return;
+  }
   if (found == entries_.end() || found->second.state != ModelState::ready)
     fail(ErrorKind::not_found, "{} is not loaded", id);
   found->second.unload_when_idle = true;
@@ -415,14 +472,14 @@ std::vector<ModelView> Models::resident() const {
 }
 
 int64_t Models::silence_ms() const {
-  const int64_t now = std::chrono::duration_cast<milliseconds>(Clock::now().time_since_epoch()).count();
   int64_t longest = 0;
   const std::lock_guard lock(mutex_);
   for (const auto& [id, entry] : entries_)
-    if (entry.worker && entry.worker->open_requests() > 0)
-      longest = std::max(longest, now - entry.worker->last_frame_ms());
+    if (entry.worker) longest = std::max(longest, entry.worker->silence_ms());
   return longest;
 }
+
+bool Models::is_wedged() const { return options_.watchdog.count() > 0 && silence_ms() >= options_.watchdog.count(); }
 
 int64_t Models::restarts() const {
   const std::lock_guard lock(mutex_);
@@ -469,11 +526,18 @@ void Models::drain(milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;
   std::unique_lock lock(mutex_);
   draining_ = true;
-  const auto open = [&] {
-    return std::any_of(entries_.begin(), entries_.end(),
-                       [](const auto& e) { return e.second.worker && e.second.worker->open_requests() > 0; });
-  };
-  while (open() && Clock::now() < deadline) changed_.wait_for(lock, milliseconds(20));
+  for (;;) {
+    bool open = false;
+    for (auto& [id, entry] : entries_) {
+      if (!entry.worker || entry.worker->open_requests() == 0) continue;
+      open = true;
+      const int64_t silence = entry.worker->silence_ms();
+      if (silence >= kSignMs) entry.worker->ask_for_sign();
+      if (silence >= kSilentAtEndMs) entry.worker->kill();
+    }
+    if (!open || Clock::now() >= deadline) break;
+    changed_.wait_for(lock, milliseconds(20));
+  }
   // What their caches keep on disk is written first.
   std::vector<std::shared_ptr<WorkerLink>> workers;
   for (const auto& [id, entry] : entries_)

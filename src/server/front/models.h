@@ -28,6 +28,9 @@ struct ModelsOptions {
   bool any_model = false;                  // unknown names mean the default one
   std::chrono::milliseconds ttl{300'000};  // idle time after which a model that is not pinned is unloaded
   int64_t memory_budget = 0;               // bytes of all workers together
+  // Requests run and their engine is silent for so long: it is wedged. After half as much again its worker is ended and
+  // started anew. 0: nobody watches.
+  std::chrono::milliseconds watchdog{60'000};
   // The program that serves the model at `path` within so many bytes.
   std::function<WorkerCommand(const hub::FoundModel& model, int64_t memory_budget)> command;
 };
@@ -72,8 +75,9 @@ class Models {
 
   std::vector<ModelView> list() const;      // all that may be served
   std::vector<ModelView> resident() const;  // loaded ones, and those that are about to be
-  // Milliseconds since a worker with open requests was last heard of; 0 when none is open. For /ready and the watchdog.
+  // Milliseconds since a worker with open requests was last heard of; 0 when none is open.
   int64_t silence_ms() const;
+  bool is_wedged() const;  // that is longer than the watchdog allows
   int64_t restarts() const;
 
   // Waits until the default model is ready. Throws Error when it cannot be loaded.
@@ -91,6 +95,8 @@ class Models {
     hub::FoundModel found;
     ModelState state = ModelState::absent;
     bool pinned = false, unload_when_idle = false;
+    bool needs_room = false;  // it waits for others to go
+    bool yields = false;      // new requests wait until another that needs room has had its turn
     std::optional<std::chrono::milliseconds> ttl;
     bool ttl_set = false;
     std::shared_ptr<WorkerLink> worker;
@@ -111,9 +117,15 @@ class Models {
   void loaded(const std::string& id, json::Object facts);
   void refused(const std::string& id, const Event& error);
   void lost(const std::string& id);
-  std::optional<std::string> victim(Clock::time_point now) const;
+  void watch(const std::string& id, Entry& entry);
+  void make_room(Clock::time_point now);
+  void stop_yielding();
+  void enqueue(const std::string& id, Entry& entry);
+  bool may_go(const Entry& entry, Clock::time_point now) const;
   bool idle(const Entry& entry) const;
-  void retire(Entry& entry);
+  void retire(const std::string& id, Entry& entry);
+  void hand_over(std::unique_lock<std::mutex>& lock);
+  void serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
   int64_t bytes_taken() const;
   ModelView view(const std::string& id, const Entry& entry) const;
 

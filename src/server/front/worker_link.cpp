@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -71,7 +72,6 @@ WorkerLink::WorkerLink(const WorkerCommand& command, Owner owner) : owner_(std::
   }
   ::close(pair.worker);
   pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
-  last_frame_ms_ = now_ms();
   std::string load;
   append_frame(load, {FrameKind::load, json::Object()});
   outgoing_.push(std::move(load));
@@ -88,6 +88,12 @@ WorkerLink::~WorkerLink() {
   if (pidfd_ >= 0) ::close(pidfd_);
 }
 
+// Under the lock. What is idle is silent: that does not count.
+std::shared_ptr<WorkerLink::Open> WorkerLink::open_request(uint64_t id) {
+  if (open_.empty()) heard_ms_ = now_ms();
+  return open_.emplace(id, std::make_shared<Open>()).first->second;
+}
+
 uint64_t WorkerLink::submit(Generation generation, Sink sink) {
   std::string frame;
   uint64_t id = 0;
@@ -96,10 +102,9 @@ uint64_t WorkerLink::submit(Generation generation, Sink sink) {
     id = next_id_++;
     generation.id = id;
     if (!lost_) {
-      auto open = std::make_shared<Open>();
+      const auto open = open_request(id);
       open->sink = sink;
       open->answers = generation.n;
-      open_.emplace(id, std::move(open));
     }
   }
   append_frame(frame, {FrameKind::submit, to_json(generation)});
@@ -137,9 +142,9 @@ void WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
     const std::lock_guard lock(mutex_);
     id = next_id_++;
     if (!lost_) {
-      auto open = std::make_shared<Open>();
+      const auto open = open_request(id);
       open->reply = reply;
-      open_.emplace(id, std::move(open));
+      open->of_engine = kind == FrameKind::stats || kind == FrameKind::embed;
       reply = nullptr;
     }
   }
@@ -172,6 +177,16 @@ void WorkerLink::kill() {
   if (pidfd_ >= 0) ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0);
 }
 
+int64_t WorkerLink::silence_ms() const {
+  const std::lock_guard lock(mutex_);
+  return open_.empty() ? 0 : std::max<int64_t>(0, now_ms() - heard_ms_);
+}
+
+void WorkerLink::ask_for_sign() {
+  if (!sign_asked_.exchange(true))
+    call(FrameKind::stats, {}, [this](const Event*, const json::Value&) { sign_asked_ = false; });
+}
+
 int64_t WorkerLink::open_requests() const {
   const std::lock_guard lock(mutex_);
   return static_cast<int64_t>(open_.size());
@@ -192,7 +207,6 @@ void WorkerLink::write_frames() {
 void WorkerLink::read_frames() {
   try {
     while (const std::optional<Frame> frame = wire_->receive()) {
-      last_frame_ms_ = now_ms();
       dispatch(*frame);
     }
   } catch (const Error& error) {
@@ -220,6 +234,9 @@ void WorkerLink::dispatch(const Frame& frame) {
     const auto found = open_.find(id);
     if (found == open_.end()) return;  // of a request that has ended here
     open = found->second;
+    if (frame.kind == FrameKind::reply ? open->of_engine : frame.kind != FrameKind::error) heard_ms_ = now_ms();
+    if (frame.kind != FrameKind::reply && frame.kind != FrameKind::error && frame.kind != FrameKind::admitted)
+      has_made_tokens_ = true;
     const bool whole_request = frame.kind == FrameKind::reply ||
                                (frame.kind == FrameKind::error && (open->reply || whole("answer") == kWholeRequest));
     const bool ends =

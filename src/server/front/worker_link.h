@@ -59,8 +59,11 @@ class WorkerLink {
   void kill();                                             // at once
   pid_t pid() const { return pid_; }
   int64_t open_requests() const;
-  // Milliseconds on the steady clock when the last frame came; for the watchdog.
-  int64_t last_frame_ms() const { return last_frame_ms_; }
+  // Milliseconds for which the engine was not heard of while requests were open; 0 when none is.
+  int64_t silence_ms() const;
+  // Asks the engine for a sign of life, if none is asked for already: it answers between two steps.
+  void ask_for_sign();
+  bool has_made_tokens() const { return has_made_tokens_; }
 
  private:
   void read_frames();
@@ -79,11 +82,14 @@ class WorkerLink {
     Sink sink;
     Reply reply;
     int64_t answers = 1;
+    bool of_engine = false;  // its reply comes from the engine's thread
   };
+  std::shared_ptr<Open> open_request(uint64_t id);
   std::map<uint64_t, std::shared_ptr<Open>> open_;
   bool lost_ = false, failed_ = false;
   uint64_t next_id_ = 1;
-  std::atomic<int64_t> last_frame_ms_{0};
+  std::atomic<int64_t> heard_ms_{0};  // on the steady clock: the engine's last frame, or the first request since idle
+  std::atomic<bool> has_made_tokens_{false}, sign_asked_{false};
   std::thread reader_, writer_;
 };
 

@@ -2,12 +2,6 @@
 #include "server/routes/routes.h"
 
 namespace hearth::server {
-namespace {
-
-constexpr int64_t kSilenceMs = 60'000;  // rows run and no token comes: something is wedged (spec server, case 21)
-
-}  // namespace
-
 const Route kHealth = {
     .method = "GET",
     .path = "/health",
@@ -32,7 +26,7 @@ const Route kReady = {
             if (view.is_default && view.state != ModelState::ready)
               reason = "the model is " + std::string(name_of(view.state));
           const int64_t silence = services.models.silence_ms();
-          if (silence > kSilenceMs) reason = "requests run and no token comes";
+          if (services.models.is_wedged()) reason = "requests run and no token comes";
           json::Object o;
           o["status"] = reason.empty() ? "ready" : "not_ready";
           if (!reason.empty()) o["reason"] = reason;

@@ -1,0 +1,386 @@
+// Which models are loaded, with workers that follow a script in place of a model (spec server 2.2, cases 18, 20, 21).
+#include "server/front/models.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/front/worker_link.h"
+#include "support/temp_dir.h"
+
+namespace hearth::server {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Outcome {
+  bool ready = false;
+  Refusal refusal;
+};
+
+// Models named by scripts of tests/server/tools/scripted_worker.cpp, all of them allowed.
+class Fixture : public ::testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& script) { dir_.write(name + ".gguf", script); }
+  std::string path(const std::string& name) const { return (dir_.path() / (name + ".gguf")).string(); }
+
+  Models& start(const std::vector<std::string>& names, int64_t budget = 1000,
+                const std::function<void(ModelsOptions&)>& change = {}) {
+    ModelsOptions o;
+    for (const std::string& name : names) o.allowed.push_back(path(name));
+    o.memory_budget = budget;
+    const std::string program =
+        (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tool_scripted_worker");
+    o.command = [program](const hub::FoundModel& model, int64_t bytes) {
+      return WorkerCommand{.argv = {program, model.path.string(), std::to_string(bytes)}, .environment = {}};
+    };
+    if (change) change(o);
+    const auto nothing = [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
+    models_ = std::make_unique<Models>(o, hub::Store(dir_.path() / "hub", dir_.path() / "config", nothing));
+    return *models_;
+  }
+
+  std::future<Outcome> acquire(const std::string& id, std::shared_ptr<WorkerLink>* link = nullptr) {
+    auto promise = std::make_shared<std::promise<Outcome>>();
+    models_->acquire(
+        id,
+        [promise, link](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+          if (link) *link = worker;
+          promise->set_value({.ready = true, .refusal = {}});
+        },
+        [promise](const Refusal& refusal) { promise->set_value({.ready = false, .refusal = refusal}); });
+    return promise->get_future();
+  }
+
+  // A whole request: the model's worker, and its answer. The kind of the event that ends it.
+  std::future<Event> ask(const std::string& id) {
+    auto promise = std::make_shared<std::promise<Event>>();
+    models_->acquire(
+        id,
+        [promise](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+          worker->submit({}, [promise](const Event& event) {
+            if (event.kind == Event::Kind::finish || event.kind == Event::Kind::error) promise->set_value(event);
+          });
+        },
+        [promise](const Refusal& refusal) {
+          Event event{.kind = Event::Kind::error};
+          event.text = refusal.message;
+          promise->set_value(event);
+        });
+    return promise->get_future();
+  }
+
+  template <class T>
+  T get(std::future<T> future, std::chrono::milliseconds within = 20s) {
+    if (future.wait_for(within) != std::future_status::ready) throw std::runtime_error("no answer in time");
+    return future.get();
+  }
+
+  void serve(const std::string& id) {
+    const Event event = get(ask(id));
+    EXPECT_EQ(event.kind, Event::Kind::finish) << id << ": " << event.text;
+  }
+
+  std::vector<std::string> events() const {
+    std::vector<std::string> lines;
+    std::ifstream file(dir_.path() / "events");
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+  }
+  int64_t count(const std::string& event) const {
+    const auto all = events();
+    return std::count(all.begin(), all.end(), event);
+  }
+  ModelView view(const std::string& id) const {
+    for (const ModelView& v : models_->list())
+      if (v.id == id) return v;
+    throw std::runtime_error("no " + id);
+  }
+  bool comes(const std::function<bool()>& what, std::chrono::milliseconds within = 10s) const {
+    for (const auto end = Clock::now() + within; Clock::now() < end; std::this_thread::sleep_for(5ms))
+      if (what()) return true;
+    return what();
+  }
+  bool is(const std::string& id, ModelState state) const { return view(id).state == state; }
+
+  test::TempDir dir_;
+  std::unique_ptr<Models> models_;
+};
+
+class ModelsTest : public Fixture {};
+
+TEST_F(ModelsTest, one_load_serves_all_who_wait) {
+  write("a", "load_ms 200");
+  start({"a"});
+  std::vector<std::future<Event>> waiting;
+  for (int i = 0; i < 16; ++i) waiting.push_back(ask("a"));
+  for (auto& one : waiting) EXPECT_EQ(get(std::move(one)).kind, Event::Kind::finish);
+  EXPECT_EQ(count("load a"), 1);
+  EXPECT_EQ(count("answer a"), 16);
+}
+
+TEST_F(ModelsTest, loads_come_one_after_the_other) {
+  write("a", "load_ms 100");
+  write("b", "load_ms 100");
+  write("c", "load_ms 100");
+  start({"a", "b", "c"});
+  std::vector<std::future<Outcome>> waiting;
+  for (const char* id : {"a", "b", "c"}) waiting.push_back(acquire(id));
+  for (auto& one : waiting) EXPECT_TRUE(get(std::move(one)).ready);
+  EXPECT_TRUE(comes([&] { return events().size() == 6; }));
+  const auto all = events();
+  for (size_t i = 0; i < all.size(); i += 2) EXPECT_EQ("loaded" + all[i].substr(4), all[i + 1]) << i;
+}
+
+TEST_F(ModelsTest, the_one_used_longest_ago_makes_room) {
+  for (const char* id : {"a", "b", "c"}) write(id, "bytes 400");
+  start({"a", "b", "c"});
+  serve("a");
+  serve("b");
+  serve("a");
+  std::this_thread::sleep_for(2100ms);  // neither is fresh
+  serve("c");
+  EXPECT_TRUE(is("a", ModelState::ready)) << "used after b";
+  EXPECT_TRUE(is("b", ModelState::absent));
+  EXPECT_TRUE(is("c", ModelState::ready));
+}
+
+TEST_F(ModelsTest, a_fresh_one_serves_two_seconds_before_it_goes) {
+  write("a", "bytes 600");
+  write("b", "bytes 600");
+  start({"a", "b"});
+  serve("a");
+  const auto begin = Clock::now();
+  serve("b");
+  EXPECT_GE(Clock::now() - begin, 1800ms);
+}
+
+TEST_F(ModelsTest, a_busy_one_is_never_pushed_out) {
+  write("a", "bytes 600\nanswer_ms 4000");
+  write("b", "bytes 600");
+  start({"a", "b"});
+  auto long_one = ask("a");
+  ASSERT_TRUE(comes([&] { return view("a").open_requests == 1; }));
+  auto other = ask("b");
+  EXPECT_EQ(get(std::move(long_one)).kind, Event::Kind::finish) << "it was cut";
+  EXPECT_EQ(get(std::move(other)).kind, Event::Kind::finish);
+  const auto all = events();
+  EXPECT_LT(std::find(all.begin(), all.end(), "answer a"), std::find(all.begin(), all.end(), "loaded b"));
+}
+
+// Each client asks again as soon as it is answered, two at a time for each model, so that neither is ever idle alone.
+TEST_F(ModelsTest, clients_that_alternate_all_progress) {
+  write("a", "bytes 600\nanswer_ms 20");
+  write("b", "bytes 600\nanswer_ms 20");
+  start({"a", "b"});
+  std::atomic<bool> over{false};
+  std::map<std::string, std::atomic<int>> answers;
+  answers["a"] = answers["b"] = 0;
+  std::vector<std::thread> clients;
+  for (const char* id : {"a", "a", "a", "b", "b", "b"})
+    clients.emplace_back([&, id] {
+      while (!over) {
+        const Event event = get(ask(id));
+        if (event.kind == Event::Kind::finish) ++answers[id];
+        else ADD_FAILURE() << event.text;
+      }
+    });
+  std::this_thread::sleep_for(9s);
+  const int64_t loads = count("loaded a") + count("loaded b");
+  over = true;
+  for (auto& client : clients) client.join();
+  EXPECT_GT(answers["a"], 10);
+  EXPECT_GT(answers["b"], 10);
+  EXPECT_GE(loads, 3) << "both had turns";
+  EXPECT_LE(loads, 6) << "each has 2 s";
+}
+
+TEST_F(ModelsTest, what_is_pinned_stays) {
+  write("a", "bytes 600");
+  write("b", "bytes 600");
+  start({"a", "b"}, 1000, [&](ModelsOptions& o) {
+    o.default_model = path("a");
+    o.allowed = {path("b")};
+    o.ttl = 50ms;
+  });
+  serve("a");
+  const Event refused = get(ask("b"));
+  EXPECT_EQ(refused.text, "needs 600 bytes of 400");
+  EXPECT_TRUE(is("a", ModelState::ready));
+  EXPECT_TRUE(is("b", ModelState::absent));
+  models_->pin("a", false);
+  serve("b");
+}
+
+TEST_F(ModelsTest, idle_ones_go_after_their_time) {
+  write("a", "");
+  write("b", "");
+  write("c", "");
+  start({"a", "b", "c"}, 1000, [](ModelsOptions& o) { o.ttl = 300ms; });
+  models_->keep_alive("b", std::nullopt);
+  models_->keep_alive("c", 0ms);
+  for (const char* id : {"a", "b", "c"}) serve(id);
+  EXPECT_TRUE(comes([&] { return is("c", ModelState::absent); }, 1s));
+  EXPECT_TRUE(comes([&] { return is("a", ModelState::absent); }, 2s));
+  std::this_thread::sleep_for(500ms);
+  EXPECT_TRUE(is("b", ModelState::ready)) << "-1: never";
+}
+
+TEST_F(ModelsTest, settings_outlive_an_unload) {
+  write("a", "");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.ttl = 10ms; });
+  models_->pin("a", true);
+  serve("a");
+  models_->unload("a");
+  ASSERT_TRUE(comes([&] { return is("a", ModelState::absent); }));
+  serve("a");
+  std::this_thread::sleep_for(400ms);
+  EXPECT_TRUE(is("a", ModelState::ready) && view("a").pinned);
+  EXPECT_EQ(count("load a"), 2);
+}
+
+TEST_F(ModelsTest, a_worker_that_ends_is_there_again_within_two_seconds) {
+  write("a", "");
+  start({"a"});
+  for (int i = 0; i < 8; ++i) {  // with an answer between, failures do not add up
+    serve("a");
+    const pid_t before = view("a").pid;
+    ::kill(before, SIGKILL);
+    const auto begin = Clock::now();
+    ASSERT_TRUE(comes([&] { return is("a", ModelState::ready) && view("a").pid != before; })) << i;
+    EXPECT_LT(Clock::now() - begin, 2s) << i;
+  }
+}
+
+TEST_F(ModelsTest, a_request_that_ends_its_worker_is_told_and_the_next_one_served) {
+  write("a", "die_at 2");
+  start({"a"});
+  serve("a");
+  EXPECT_EQ(get(ask("a")).code, "worker_lost");
+  serve("a");
+}
+
+TEST_F(ModelsTest, five_failures_in_a_row_are_the_end_with_a_sentence) {
+  write("a", "die");
+  start({"a"});
+  const auto begin = Clock::now();
+  const Outcome outcome = get(acquire("a"), 40s);
+  EXPECT_FALSE(outcome.ready);
+  EXPECT_EQ(outcome.refusal.message, "a failed 5 times in a row: its worker process ended while it loaded");
+  EXPECT_EQ(count("load a"), 5);
+  EXPECT_GE(Clock::now() - begin, 14s) << "0, 2, 4, 8 s between";
+  EXPECT_TRUE(is("a", ModelState::failed));
+  EXPECT_FALSE(get(acquire("a")).ready);
+  EXPECT_EQ(count("load a"), 5) << "it is not tried again by itself";
+  write("a", "");
+  models_->unload("a");  // but when a person says so
+  serve("a");
+}
+
+TEST_F(ModelsTest, a_refused_load_says_why_and_may_be_tried_again) {
+  write("a", "fail corrupt_file a.gguf: tensor blk.0 ends behind the file");
+  start({"a"});
+  const Outcome outcome = get(acquire("a"));
+  EXPECT_EQ(outcome.refusal.kind, ErrorKind::corrupt_file);
+  EXPECT_EQ(outcome.refusal.message, "a.gguf: tensor blk.0 ends behind the file");
+  write("a", "");
+  serve("a");
+}
+
+TEST_F(ModelsTest, a_program_that_is_not_there_is_a_refusal) {
+  write("a", "");
+  start({"a"}, 1000, [](ModelsOptions& o) {
+    o.command = [](const hub::FoundModel&, int64_t) {
+      return WorkerCommand{.argv = {"/nonexistent"}, .environment = {}};
+    };
+  });
+  EXPECT_EQ(get(acquire("a")).refusal.kind, ErrorKind::io);
+}
+
+TEST_F(ModelsTest, a_program_that_ends_at_once_does_not_hang_its_load) {
+  write("a", "");
+  start({"a"}, 1000, [](ModelsOptions& o) {
+    o.command = [](const hub::FoundModel&, int64_t) { return WorkerCommand{.argv = {"/bin/true"}, .environment = {}}; };
+  });
+  auto waiting = acquire("a");
+  EXPECT_TRUE(comes([&] { return view("a").restarts >= 2; }, 5s)) << "it was not noticed";
+}
+
+TEST_F(ModelsTest, names_beyond_the_list_are_not_found) {
+  write("a", "");
+  write("b", "");
+  start({"a"});
+  EXPECT_EQ(models_->resolve("a"), "a");
+  try {
+    models_->resolve("b");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    EXPECT_STREQ(error.what(), "there is no model b; there is a");
+  }
+  EXPECT_THROW(models_->resolve(path("b")), Error);
+  EXPECT_THROW(models_->resolve(""), Error) << "no default";
+}
+
+TEST_F(ModelsTest, a_wedged_worker_is_ended_and_started_again) {
+  write("a", "mute");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.watchdog = 400ms; });
+  auto asked = ask("a");
+  ASSERT_TRUE(comes([&] { return models_->is_wedged(); }, 2s));
+  EXPECT_EQ(get(std::move(asked), 5s).code, "worker_lost");
+  ASSERT_TRUE(comes([&] { return is("a", ModelState::ready); }, 2s));
+  EXPECT_FALSE(models_->is_wedged());
+  EXPECT_EQ(models_->restarts(), 1);
+}
+
+TEST_F(ModelsTest, a_stopped_worker_is_wedged_and_an_idle_one_is_not) {
+  write("a", "");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.watchdog = 400ms; });
+  serve("a");
+  std::this_thread::sleep_for(800ms);
+  EXPECT_FALSE(models_->is_wedged());
+  const pid_t pid = view("a").pid;
+  ::kill(pid, SIGSTOP);
+  std::this_thread::sleep_for(800ms);
+  EXPECT_EQ(models_->restarts(), 0) << "idle is no fault";
+  auto asked = ask("a");
+  EXPECT_FALSE(models_->is_wedged()) << "the time before the request does not count";
+  EXPECT_EQ(get(std::move(asked), 5s).code, "worker_lost");
+  serve("a");
+  EXPECT_NE(view("a").pid, pid);
+}
+
+TEST_F(ModelsTest, the_end_does_not_wait_for_a_wedged_one) {
+  write("a", "mute");
+  start({"a"});
+  auto asked = ask("a");
+  ASSERT_TRUE(comes([&] { return view("a").open_requests == 1; }));
+  const auto begin = Clock::now();
+  models_->drain(25s);
+  EXPECT_LT(Clock::now() - begin, 5s);
+  EXPECT_EQ(get(std::move(asked)).code, "worker_lost");
+}
+
+TEST_F(ModelsTest, the_end_waits_for_open_answers) {
+  write("a", "answer_ms 700");
+  start({"a"});
+  auto asked = ask("a");
+  ASSERT_TRUE(comes([&] { return view("a").open_requests == 1; }));
+  models_->drain(10s);
+  EXPECT_EQ(get(std::move(asked), 1s).kind, Event::Kind::finish);
+  EXPECT_EQ(get(acquire("a")).refusal.kind, ErrorKind::busy);
+}
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,110 @@
+// A worker without a model: speaks the wire as its "model file" says, which holds lines of
+//   bytes N         what it takes of the budget (100); out_of_memory beyond it
+//   load_ms N       how long the load takes
+//   fail KIND TEXT  the load is refused
+//   die             it ends while it loads
+//   die_at N        it ends at its N-th request, unanswered
+//   mute            requests get no answer, and neither does a question for a sign of life
+//   answer_ms N     how long an answer takes (0)
+// Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded NAME", "answer NAME".
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "server/generation.h"
+#include "server/wire.h"
+
+namespace {
+
+using namespace hearth;
+using namespace hearth::server;
+
+struct Script {
+  int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0;
+  std::string fail_kind, fail_text;
+  bool dies = false, mute = false;
+};
+
+Script read_script(const std::filesystem::path& path) {
+  Script script;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word == "bytes") words >> script.bytes;
+    if (word == "load_ms") words >> script.load_ms;
+    if (word == "die_at") words >> script.die_at;
+    if (word == "answer_ms") words >> script.answer_ms;
+    if (word == "die") script.dies = true;
+    if (word == "mute") script.mute = true;
+    if (word == "fail") {
+      words >> script.fail_kind;
+      std::getline(words >> std::ws, script.fail_text);
+    }
+  }
+  return script;
+}
+
+void note(const std::filesystem::path& model, const std::string& what) {
+  const std::string line = what + " " + model.stem().string() + "\n";
+  const int fd = ::open((model.parent_path() / "events").c_str(), O_WRONLY | O_APPEND | O_CREAT, 0600);
+  if (fd < 0 || ::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) std::abort();
+  ::close(fd);
+}
+
+void sleep_ms(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+}  // namespace
+
+int main(int, char** argv) {
+  const std::filesystem::path model = argv[1];
+  const int64_t budget = std::atoll(argv[2]);
+  const Script script = read_script(model);
+  Wire wire(3);
+  if (!wire.receive()) return 0;
+  note(model, "load");
+  if (script.dies) return 1;
+  sleep_ms(script.load_ms);
+  Event refusal{.kind = Event::Kind::error};
+  if (!script.fail_kind.empty()) {
+    refusal.reason = script.fail_kind;
+    refusal.text = script.fail_text;
+  } else if (script.bytes > budget) {
+    refusal.reason = "out_of_memory";
+    refusal.text = "needs " + std::to_string(script.bytes) + " bytes of " + std::to_string(budget);
+  }
+  if (!refusal.reason.empty()) {
+    wire.send(to_frame(refusal));
+    return 1;
+  }
+  json::Object facts;
+  facts["memory_bytes"] = script.bytes;
+  wire.send({FrameKind::loaded, std::move(facts)});
+  note(model, "loaded");
+  int64_t requests = 0;
+  while (const auto frame = wire.receive()) {
+    if (script.mute) continue;
+    json::Object body;
+    body["id"] = *frame->body.get("id");
+    if (frame->kind == FrameKind::stats) {
+      wire.send({FrameKind::reply, std::move(body)});
+    } else if (frame->kind == FrameKind::submit) {
+      if (++requests == script.die_at) return 1;
+      sleep_ms(script.answer_ms);
+      note(model, "answer");
+      Event finish{.kind = Event::Kind::finish};
+      finish.id = static_cast<uint64_t>(frame->body.get("id")->as_int("id"));
+      finish.reason = "stop";
+      wire.send(to_frame(finish));
+    }
+  }
+  return 0;
+}
