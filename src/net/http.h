@@ -64,6 +64,7 @@ struct Response {
   std::vector<Header> headers{};
   std::string body{};
   std::string content_type{};  // empty: no Content-Type
+  Milliseconds delay{0};       // of on_head: the answer is held back for so long
 };
 
 // What on_head decided: the body may have this many bytes, else 413.

@@ -17,6 +17,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "net/port_owner.h"
 
 namespace hearth::net {
 
@@ -121,8 +122,16 @@ Listener listen_tcp(const std::string& host, int port) {
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (address.family() == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-  if (bind(fd.get(), address.get(), address.size) != 0) fail_io(text, "bind");
-  if (listen(fd.get(), kBacklog) != 0) fail_io(text, "listen");
+  for (const char* call : {"bind", "listen"}) {
+    const bool binds = call[0] == 'b';
+    if ((binds ? bind(fd.get(), address.get(), address.size) : listen(fd.get(), kBacklog)) == 0) continue;
+    const int error = errno;
+    if (error == EADDRINUSE)
+      if (const std::string owner = owner_of_port(port); !owner.empty())
+        fail(ErrorKind::io, "{}: the port is in use by {}", text, owner);
+    errno = error;
+    fail_io(text, call);
+  }
   const int chosen = port_of(fd.get());
   return {.socket = std::move(fd), .address = address_text(host, chosen), .port = chosen};
 }

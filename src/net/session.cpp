@@ -177,7 +177,10 @@ bool Session::advance_head() {
     auto decision = core_.handlers.on_head(parsed_.head);
     if (auto* response = std::get_if<Response>(&decision)) {
       check_response(response->status, response->headers, response->content_type);
-      return answer(std::move(*response), close_after_ || parsed_.has_body()), false;
+      const bool close = close_after_ || parsed_.has_body();
+      return response->delay.count() > 0 ? answer_later(std::move(*response), close)
+                                         : answer(std::move(*response), close),
+             false;
     }
     body_bytes_max_ = std::get<BodyPlan>(decision).bytes_max;
   } catch (const std::exception& e) {
@@ -241,6 +244,16 @@ bool Session::dispatch() {
 void Session::refuse(int status, std::string_view sentence) {
   log::debug("net", "{}: refused with {}: {}", peer_.address, status, sentence);
   answer(core_.error_response(status, sentence), true);
+}
+
+// Nothing is read meanwhile: further requests of the connection wait too.
+void Session::answer_later(Response response, bool close) {
+  deadline_.cancel();
+  state_ = State::answering;
+  pace_.expires_after(response.delay);
+  pace_.async_wait([self = self(), response = std::move(response), close](error_code ec) mutable {
+    if (!ec && self->state_ == State::answering) self->answer(std::move(response), close);
+  });
 }
 
 void Session::answer(Response response, bool close) {

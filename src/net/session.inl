@@ -54,6 +54,7 @@ class Session final : public Connection, public ExchangePort {
   bool dispatch();
 
   void refuse(int status, std::string_view sentence);
+  void answer_later(Response response, bool close);
   void answer(Response response, bool close);
   void flush();
   void put(ExchangeState::Output output);

@@ -1,8 +1,10 @@
 #include "net/listen.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "net/fixture.h"
+#include "net/port_owner.h"
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 
@@ -16,8 +18,19 @@ TEST(Listen, a_port_in_use_is_named) {
   const Listener first = listen_tcp("127.0.0.1", 0);
   EXPECT_GT(first.port, 0);
   EXPECT_EQ(first.address, "127.0.0.1:" + std::to_string(first.port));
-  EXPECT_EQ(outcome([&] { listen_tcp("127.0.0.1", first.port); }),
-            "io: 127.0.0.1:" + std::to_string(first.port) + ": the port is in use by another process");
+  EXPECT_EQ(outcome([&] { listen_tcp("127.0.0.1", first.port); }), "io: 127.0.0.1:" + std::to_string(first.port) +
+                                                                       ": the port is in use by process " +
+                                                                       std::to_string(::getpid()) + " (test_net)");
+  EXPECT_EQ(owner_of_port(first.port), "process " + std::to_string(::getpid()) + " (test_net)");
+}
+
+TEST(Listen, a_port_nobody_listens_on_has_no_owner) {
+  int port = 0;
+  {
+    const Listener listener = listen_tcp("127.0.0.1", 0);
+    port = listener.port;
+  }
+  EXPECT_EQ(owner_of_port(port), "");
 }
 
 TEST(Listen, hosts) {

@@ -246,6 +246,26 @@ TEST(HttpServer, drain_gives_up_in_time) {
   EXPECT_TRUE(client.wait_closed(1000));
 }
 
+TEST(HttpServer, a_refusal_may_be_held_back_while_others_are_served) {
+  Handlers handlers;
+  handlers.on_head = [](const RequestHead& head) -> std::variant<Response, BodyPlan> {
+    return Response{.status = 401, .body = head.path, .delay = Milliseconds(head.path == "/slow" ? 300 : 0)};
+  };
+  handlers.on_request = [](Request, const std::shared_ptr<Exchange>&) {};
+  const HttpServer server({}, handlers);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto passed = [&] { return std::chrono::steady_clock::now() - begin; };
+  RawClient slow(server.port()), gone(server.port()), quick(server.port());
+  ASSERT_TRUE(slow.send(get("/slow") + get("/next")));
+  ASSERT_TRUE(gone.send(get("/slow")));
+  gone.reset();
+  EXPECT_EQ(quick.ask(get("/quick")).body, "/quick");
+  EXPECT_LT(passed(), Milliseconds(250));
+  EXPECT_EQ(slow.response().body, "/slow");
+  EXPECT_GE(passed(), Milliseconds(300));
+  EXPECT_EQ(slow.response().body, "/next") << "in their order";
+}
+
 TEST(HttpServer, options_are_checked) {
   Handlers handlers;
   EXPECT_THROW(HttpServer({}, handlers), Error);

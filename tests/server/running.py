@@ -109,11 +109,12 @@ class Server:
         children = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/children")
         return [int(pid) for file in children for pid in file.read_text().split()]
 
-    def connection(self, timeout=120):
-        return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+    def connection(self, timeout=120, source=None):
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout, source_address=source and (source, 0))
 
-    def request(self, method, path, body=None, headers=None, timeout=120):
-        connection = self.connection(timeout)
+    def request(self, method, path, body=None, headers=None, timeout=120, source=None):
+        """source: the address of this machine that the call comes from; wrong keys of one address cost time."""
+        connection = self.connection(timeout, source)
         try:
             headers = dict(headers or {})
             if body is not None and not isinstance(body, (bytes, str)):

@@ -92,6 +92,11 @@ size_t Front::drain(std::chrono::milliseconds at_most) {
   return http_->drain(std::max(net::Milliseconds(200), net::Milliseconds(at_most) - taken));
 }
 
+void Front::replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys) {
+  auth_->replace_keys(std::move(keys), std::move(admin_keys));
+  open_.cut([&](const std::string& owner) { return !auth_->knows_owner(owner); });
+}
+
 net::Response Front::refuse(const net::RequestHead& head, const Problem& problem) {
   const std::string request_id = random_id("req_");
   net::Response response = error_response(dialect_of(head.path), problem, request_id);
@@ -116,7 +121,10 @@ std::variant<net::Response, net::BodyPlan> Front::on_head(const net::RequestHead
   const Access access = found.route ? found.route->access : Access::open;
   if (const std::optional<Problem> problem = auth_->check(head, access)) {
     counters_.count(found.route ? std::string(found.route->path) : "none", problem->status);
-    return refuse(head, *problem);
+    net::Response response = refuse(head, *problem);
+    if (problem->status == 401 && Auth::has_credential(head))
+      response.delay = bad_tries_.add(head.peer, std::chrono::steady_clock::now());
+    return response;
   }
   if (!found.route) {
     counters_.count("none", found.allow.empty() ? 404 : 405);
@@ -143,10 +151,18 @@ void Front::on_request(net::Request request, std::shared_ptr<net::Exchange> exch
   call.headers = answer_headers(request.head, call.request_id);
   call.dialect = found.route->dialect;
   call.owner = auth_->owner(request.head);
+  const bool needs_key = found.route->access != Access::open && !call.owner.empty();
+  if (needs_key) open_.add(call.owner, exchange);
   call.parameter = found.parameter;
   call.route = found.route->path;
   call.exchange = exchange;
   call.request = std::move(request);
+  if (needs_key && !auth_->knows_owner(call.owner)) {  // taken back while the body came
+    counters_.count(std::string(found.route->path), 401);
+    Problem problem = refusal(401, "the API key is not one of this server's", "invalid_api_key");
+    problem.type = "authentication_error";
+    return call.refuse(problem);
+  }
   try {
     found.route->handle(*services_, call);
   } catch (const Error& error) {

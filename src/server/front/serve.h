@@ -9,7 +9,9 @@
 #include "net/server.h"
 #include "server/front/models.h"
 #include "server/front/services.h"
+#include "server/front/open_exchanges.h"
 #include "server/http/auth.h"
+#include "server/http/bad_tries.h"
 
 namespace hearth::server {
 
@@ -37,10 +39,12 @@ class Front {
   // No new requests; open ones may take so long, then they are cut. Returns how many were.
   size_t drain(std::chrono::milliseconds at_most);
 
+  // From now on these are the keys; what clients of others have open is cut.
+  void replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys);
+
   int port() const;
   std::string url() const;
   Models& models() { return *models_; }
-  Auth& auth() { return *auth_; }
 
  private:
   std::variant<net::Response, net::BodyPlan> on_head(const net::RequestHead& head);
@@ -52,6 +56,8 @@ class Front {
   Counters counters_;
   ResponseStore responses_{system_clock()};
   std::unique_ptr<Auth> auth_;
+  BadTries bad_tries_;
+  OpenExchanges open_;
   std::unique_ptr<Models> models_;
   std::unique_ptr<net::HttpServer> http_;
   std::unique_ptr<Services> services_;

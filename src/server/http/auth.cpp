@@ -51,6 +51,8 @@ std::optional<std::string> credential_of(const net::RequestHead& head) {
   return found;
 }
 
+std::string owner_of(std::string_view credential) { return sha256_hex(credential).substr(0, 16); }
+
 Problem refused(int status, std::string type, std::string message, std::string code) {
   return {
       .status = status, .type = std::move(type), .message = std::move(message), .param = {}, .code = std::move(code)};
@@ -69,10 +71,21 @@ bool Auth::needs_key() const {
   return !options_.keys.empty();
 }
 
-void Auth::replace_keys(std::vector<std::string> keys) {
+void Auth::replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys) {
   const std::lock_guard lock(mutex_);
   options_.keys = std::move(keys);
+  options_.admin_keys = std::move(admin_keys);
 }
+
+bool Auth::knows_owner(const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto is_owner = [&](const std::string& key) { return owner == owner_of(key); };
+  return owner.empty() || is_owner(options_.session_token) ||
+         std::any_of(options_.keys.begin(), options_.keys.end(), is_owner) ||
+         std::any_of(options_.admin_keys.begin(), options_.admin_keys.end(), is_owner);
+}
+
+bool Auth::has_credential(const net::RequestHead& head) { return credential_of(head).has_value(); }
 
 bool Auth::is_our_host(const net::RequestHead& head) const {
   if (head.over_unix_socket) return true;
@@ -130,7 +143,7 @@ std::optional<Problem> Auth::check(const net::RequestHead& head, Access access) 
 
 std::string Auth::owner(const net::RequestHead& head) const {
   if (!needs_key()) return "";
-  return sha256_hex(credential_of(head).value_or("")).substr(0, 16);
+  return owner_of(credential_of(head).value_or(""));
 }
 
 std::vector<net::Header> Auth::cors_headers(const net::RequestHead& head) const {

@@ -40,7 +40,9 @@ class Auth {
   std::vector<net::Header> cors_headers(const net::RequestHead& head) const;
 
   bool needs_key() const;
-  void replace_keys(std::vector<std::string> keys);  // SIGHUP
+  void replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys);  // SIGHUP
+  bool knows_owner(const std::string& owner) const;  // whose key is still one; "" always is
+  static bool has_credential(const net::RequestHead& head);
 
  private:
   bool is_our_host(const net::RequestHead& head) const;

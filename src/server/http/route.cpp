@@ -15,12 +15,38 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
   return std::string(path.substr(brace));
 }
 
+// A member costs many times its bytes once it is a Value, so a large body is counted before it becomes one.
+constexpr size_t kMembersMax = 200'000, kCountedFrom = size_t{1} << 20;
+
+class Members : public json::Visitor {
+ public:
+  void begin_object() override {}
+  void end_object() override {}
+  void begin_array() override {}
+  void end_array() override {}
+  void key(std::string_view) override {
+    if (++count_ > kMembersMax)
+      throw RequestError("", fmt::format("the body may have {} members of objects, it has more", kMembersMax));
+  }
+  void scalar(json::Value) override {}
+  void string(std::string_view) override {}
+
+ private:
+  size_t count_ = 0;
+};
+
 }  // namespace
 
 json::Object Call::body() const {
   json::Value value;
   try {
+    if (request.body.size() >= kCountedFrom) {
+      Members members;
+      json::visit(request.body, "the body", members, {.depth = 96, .bytes_max = kGenerationBody});
+    }
     value = json::parse(request.body, "the body", {.depth = 96, .bytes_max = kGenerationBody});
+  } catch (const RequestError&) {
+    throw;
   } catch (const Error& error) {
     throw RequestError("", fmt::format("the body is not valid JSON: {}", error.what()));
   }
