@@ -13,11 +13,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from lib import records  # noqa: E402
-from lib.cpu import WORKLOADS  # noqa: E402
+from lib import cpu, records, serve  # noqa: E402
 from lib.goals import SUBJECTS  # noqa: E402
 
 COLUMNS = ["machine", "model", "workload", "ours tok/s", "peer", "peer tok/s", "ratio", "of read", "floor / goal", "met"]
+
+# What the goals of each area's rows are multiples of.
+AREAS = {
+    "cpu": ([w.key for w in cpu.WORKLOADS], {"llama.cpp"}),
+    "serve": (serve.KEYS, {"llama-server", "hearth bench"}),
+}
+AGAINST = {None, "llama.cpp", "llama-server", "hearth bench"}
 
 EVERY_ROUND = " in every round (unstable)"
 
@@ -40,8 +46,9 @@ def number(value, form: str, missing: str = "-") -> str:
 def unsteady_verdict(record: dict, goal) -> str:
     """Rounds that differ too much give no ratio; their lowest one still tells what every round has reached."""
     rounds = record["extra"]["rounds"]
-    lowest = min(records.ratios(rounds["ours"], rounds["peer"])) if rounds["peer"] else None
-    verdict = goal.verdict(lowest, record["share_of_roof"])
+    worst = max if goal.smaller else min
+    ratio = worst(records.ratios(rounds["ours"], rounds["peer"])) if rounds["peer"] else None
+    verdict = goal.verdict(ratio, record["share_of_roof"])
     return verdict + EVERY_ROUND if verdict in ("floor", "goal") and record["ids_equal"] and record["idle"]["ok"] else "unstable"
 
 
@@ -51,7 +58,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     if record is None:
         return ["-", subject.title, workload, *["-"] * 5, goal.text(), "not measured"], False
     baseline, share = record["baseline"], record["share_of_roof"]
-    against_goal = record["extra"].get("peer") in (None, "llama.cpp")
+    against_goal = record["extra"].get("peer") in AGAINST
     verdict = goal.verdict(record["ratio"], share) if against_goal else ""
     if record["extra"].get("unstable"):
         verdict = unsteady_verdict(record, goal) if against_goal else "unstable"
@@ -63,7 +70,7 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
         records.cpu_name(record["machine"]),
         subject.title,
         workload,
-        f"{record['median']:.1f}",
+        f"{record['median']:.1f}" + (" ms" if record["unit"] == "ms" else ""),
         baseline["name"] if baseline else "-",
         number(baseline and baseline["median"], ".1f"),
         number(record["ratio"], ".2f"),
@@ -74,16 +81,17 @@ def row(subject, workload: str, record: dict | None) -> tuple[list[str], bool]:
     return cells, verdict.removesuffix(EVERY_ROUND) in ("floor", "goal") or not against_goal
 
 
-def table(lines: list[dict]) -> tuple[list[list[str]], bool]:
+def table(lines: list[dict], area: str = "cpu") -> tuple[list[list[str]], bool]:
     found, rows, passed = newest(lines), [], True
+    keys, against = AREAS[area]
     for subject in SUBJECTS:
-        for work in WORKLOADS:
-            matching = [r for key, r in found.items() if key[:2] == (subject.name, work.key)]
-            # The goals are multiples of llama.cpp; without such a record the row says so.
-            if not any(r["extra"].get("peer") == "llama.cpp" for r in matching):
+        for workload in [k for k in keys if k in subject.goals]:
+            matching = [r for key, r in found.items() if key[:2] == (subject.name, workload)]
+            # The goals are multiples of a peer; without a record beside it the row says so.
+            if not any(r["extra"].get("peer") in against for r in matching):
                 matching.insert(0, None)
             for record in matching:
-                cells, good = row(subject, work.key, record)
+                cells, good = row(subject, workload, record)
                 rows.append(cells)
                 passed &= good
     return rows, passed
@@ -101,12 +109,16 @@ def show(rows: list[list[str]], markdown: bool) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="the table of bench records")
-    parser.add_argument("--records", type=Path, default=Path(__file__).resolve().parent / "records" / "cpu.ndjson")
+    parser.add_argument("--records", type=Path, help="default: every area's file in bench/records")
     parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--strict", action="store_true")
     args = parser.parse_args()
-    lines = records.read(args.records)
-    rows, passed = table(lines)
+    folder = Path(__file__).resolve().parent / "records"
+    rows, passed = [], True
+    for area in AREAS:
+        more, good = table(records.read(args.records or folder / f"{area}.ndjson"), area)
+        rows += more
+        passed &= good
     print(show(rows, args.markdown))
     return 1 if args.strict and not passed else 0
 

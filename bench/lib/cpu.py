@@ -267,6 +267,6 @@ def options_from(args) -> Options:
         prompt=args.prompt_tokens,
         depth=args.depth,
         tokens=args.tokens,
-        out=Path(args.out) if args.out else ROOT / "bench" / "records" / "cpu.ndjson",
+        out=Path(args.out) if args.out else ROOT / "bench" / "records" / f"{args.area}.ndjson",
         wait_s=args.wait_idle,
     )

