@@ -15,6 +15,7 @@ TEXT = re.compile(rb'"text":\s*"(?!")')  # an event with a piece of the answer i
 USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
 PROMPT = re.compile(rb'"prompt_tokens":\s*(\d+)')
 WAIT_S = 600
+TICK_S = 1e-6  # of an answer that came in one piece
 WORDS = (
     "river stone light winter garden paper window quiet letter morning harbor field copper silver road bridge market "
     "train lamp cloud forest island mirror sugar butter wagon candle velvet summer kitchen ladder pocket meadow thunder"
@@ -121,6 +122,6 @@ def burst(host: str, port: int, requests: list, tokens: int) -> Burst:
         tokens=tokens * len(clients),
         seconds=max(c.last for c in clients) - begin,
         ttft_ms=[1e3 * (c.first - c.sent) for c in clients],
-        decode_tps=[(tokens - 1) / (c.last - c.first) for c in clients],
+        decode_tps=[(tokens - 1) / max(c.last - c.first, TICK_S) for c in clients],
         prompt_tokens=max(prompts),
     )
