@@ -13,7 +13,8 @@ AGENT_CONTEXT = 16384
 def _serve(tmp_path_factory, model_file, name, context):
     from running import Server
 
-    return Server(tmp_path_factory.mktemp(f"clients-{name}"), model_file(name), "--context", context, "--batch", "8")
+    return Server(tmp_path_factory.mktemp(f"clients-{name}"), model_file(name), "--context", context, "--batch", "8",
+                  "--max-tokens", "160")  # of requests that name no limit
 
 
 @pytest.fixture(scope="session", params=["smollm2", "qwen-0.5b"])

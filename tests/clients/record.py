@@ -16,6 +16,9 @@ import sys
 import threading
 import urllib.parse
 
+# Names of this recording's user, session and machine.
+IDENTITY = {"x-claude-code-session-id", "session_id", "session-id", "thread-id", "x-client-request-id", "x-codex-installation-id",
+            "x-codex-turn-metadata", "x-codex-window-id", "conversation_id"}  # fmt: skip
 SECRET = {"authorization", "x-api-key", "cookie", "proxy-authorization"}
 DULL = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding", "keep-alive", "sec-fetch-mode"}
 HOP = {"connection", "transfer-encoding", "keep-alive", "host", "content-length"}
@@ -78,7 +81,10 @@ class Recorder:
             kept = json.loads(text) if text else None
         except ValueError:
             kept = text
-        headers = {k.lower(): v for k, v in handler.headers.items() if k.lower() not in SECRET | DULL}
+        if isinstance(kept, dict):
+            for key in {"metadata", "client_metadata"} & set(kept):
+                kept[key] = {"user_id": "user"}
+        headers = {k.lower(): v for k, v in handler.headers.items() if k.lower() not in SECRET | DULL | IDENTITY}
         call = dict(method=handler.command, path=handler.path, headers=headers, body=kept)
         with self.lock:
             self.calls.append(call)
