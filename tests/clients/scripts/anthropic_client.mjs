@@ -4,6 +4,7 @@ import Anthropic from "@anthropic-ai/sdk";
 const [url, model, name] = process.argv.slice(2);
 const client = new Anthropic({ baseURL: url, apiKey: "any", maxRetries: 0, timeout: 600_000 });
 const messages = [{ role: "user", content: "What is the weather in Paris?" }];
+const long = [{ role: "user", content: "Write a very long story." }];
 const input_schema = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"] };
 const tools = [{ name: "get_weather", description: "Weather of a city", input_schema }];
 const more = { model, max_tokens: 64, temperature: 0 };
@@ -32,7 +33,7 @@ const cases = {
     return rounds;
   },
   async cancel() {
-    const events = await client.messages.create({ messages, model, max_tokens: 1500, stream: true });
+    const events = await client.messages.create({ messages: long, model, max_tokens: 1500, stream: true });
     for await (const event of events) if (event.type === "content_block_delta") break;
     events.controller.abort();
     return {};

@@ -7,6 +7,7 @@ import anthropic
 url, model, case = sys.argv[1:4]
 client = anthropic.Anthropic(base_url=url, api_key="any", max_retries=0, timeout=600)
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+LONG = [{"role": "user", "content": "Write a very long story."}]
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
 TOOLS = [{"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}]
 more = dict(model=model, max_tokens=64, temperature=0)
@@ -48,7 +49,7 @@ def tools():
 
 
 def cancel():
-    events = client.messages.create(messages=QUESTION, stream=True, model=model, max_tokens=1500)
+    events = client.messages.create(messages=LONG, stream=True, model=model, max_tokens=1500)
     for event in events:
         if event.type == "content_block_delta":
             break

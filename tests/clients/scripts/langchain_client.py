@@ -10,6 +10,7 @@ from langchain_openai import ChatOpenAI
 url, model, case = sys.argv[1:4]
 chat_model = ChatOpenAI(base_url=url + "/v1", api_key="any", model=model, temperature=0, max_tokens=64, max_retries=0, timeout=600)
 QUESTION = [HumanMessage("What is the weather in Paris?")]
+LONG = [HumanMessage("Write a very long story.")]
 
 
 @tool
@@ -50,7 +51,7 @@ def tools():
 
 def cancel():
     long = ChatOpenAI(base_url=url + "/v1", api_key="any", model=model, max_tokens=1500, max_retries=0)
-    events = long.stream(QUESTION)
+    events = long.stream(LONG)
     next(events)
     events.close()
     return {}

@@ -6,6 +6,7 @@ import litellm
 
 url, model, case = sys.argv[1:4]
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+LONG = [{"role": "user", "content": "Write a very long story."}]
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": PARAMETERS}}]
 where = dict(model="openai/" + model, api_base=url + "/v1", api_key="any", num_retries=0, timeout=600)
@@ -45,7 +46,7 @@ def tools():
 
 
 def cancel():
-    events = litellm.completion(messages=QUESTION, stream=True, max_tokens=1500, **where)
+    events = litellm.completion(messages=LONG, stream=True, max_tokens=1500, **where)
     next(iter(events))
     events.completion_stream.close()
     return {}

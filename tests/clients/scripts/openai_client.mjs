@@ -4,6 +4,7 @@ import OpenAI from "openai";
 const [url, model, name] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: url + "/v1", apiKey: "any", maxRetries: 0, timeout: 600_000 });
 const messages = [{ role: "user", content: "What is the weather in Paris?" }];
+const long = [{ role: "user", content: "Write a very long story." }];
 const parameters = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"] };
 const tools = [{ type: "function", function: { name: "get_weather", description: "Weather of a city", parameters } }];
 const more = { model, temperature: 0, max_tokens: 64 };
@@ -46,7 +47,7 @@ const cases = {
     return rounds;
   },
   async cancel() {
-    const events = await client.chat.completions.create({ messages, model, max_tokens: 1500, stream: true,
+    const events = await client.chat.completions.create({ messages: long, model, max_tokens: 1500, stream: true,
                                                           logit_bias: { 2: -100, 0: -100 } });
     for await (const _ of events) break;
     events.controller.abort();

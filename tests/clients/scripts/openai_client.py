@@ -7,6 +7,7 @@ import openai
 url, model, case = sys.argv[1:4]
 client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0, timeout=600)
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+LONG = [{"role": "user", "content": "Write a very long story."}]
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": PARAMETERS}}]
 more = dict(model=model, temperature=0, max_tokens=64)
@@ -51,7 +52,7 @@ def tools():
 
 
 def cancel():
-    events = client.chat.completions.create(messages=QUESTION, stream=True, model=model, max_tokens=1500,
+    events = client.chat.completions.create(messages=LONG, stream=True, model=model, max_tokens=1500,
                                             logit_bias={"2": -100, "0": -100})
     next(iter(events))
     events.close()
