@@ -7,8 +7,9 @@ import library
 import pytest
 
 QUESTION = {"messages": [{"role": "user", "content": "What is the weather in Paris?"}], "temperature": 0, "max_tokens": 32}
-TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {
-    "type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}}}]  # fmt: skip
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"],
+              "additionalProperties": False}  # fmt: skip
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}}]
 
 
 def curl(server, path, body=None, *flags, timeout=600):

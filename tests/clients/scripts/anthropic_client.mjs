@@ -5,7 +5,7 @@ const [url, model, name] = process.argv.slice(2);
 const client = new Anthropic({ baseURL: url, apiKey: "any", maxRetries: 0, timeout: 600_000 });
 const messages = [{ role: "user", content: "What is the weather in Paris?" }];
 const long = [{ role: "user", content: "Write a very long story." }];
-const input_schema = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"] };
+const input_schema = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"], additionalProperties: false };
 const tools = [{ name: "get_weather", description: "Weather of a city", input_schema }];
 const more = { model, max_tokens: 64, temperature: 0 };
 const joined = (message) => message.content.filter((b) => b.type === "text").map((b) => b.text).join("");

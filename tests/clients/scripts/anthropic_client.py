@@ -8,9 +8,10 @@ url, model, case = sys.argv[1:4]
 client = anthropic.Anthropic(base_url=url, api_key="any", max_retries=0, timeout=600)
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
 LONG = [{"role": "user", "content": "Write a very long story."}]
-SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"],
+          "additionalProperties": False}
 TOOLS = [{"name": "get_weather", "description": "Weather of a city", "input_schema": SCHEMA}]
-more = dict(model=model, max_tokens=64, temperature=0)
+more = dict(model=model, max_tokens=64, extra_body={"temperature": 0})
 
 
 def joined(message):

@@ -6,6 +6,7 @@ import openai
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
+from pydantic import BaseModel, ConfigDict, Field
 
 url, model, case = sys.argv[1:4]
 chat_model = ChatOpenAI(base_url=url + "/v1", api_key="any", model=model, temperature=0, max_tokens=64, max_retries=0, timeout=600)
@@ -13,7 +14,14 @@ QUESTION = [HumanMessage("What is the weather in Paris?")]
 LONG = [HumanMessage("Write a very long story.")]
 
 
-@tool
+class Where(BaseModel):
+    """Arguments of the tool; closed, so that a small model ends its call."""
+
+    model_config = ConfigDict(extra="forbid")
+    city: str = Field(max_length=20)
+
+
+@tool(args_schema=Where)
 def get_weather(city: str) -> str:
     """Weather of a city"""
     return "18 degrees, sunny"

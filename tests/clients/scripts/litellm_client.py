@@ -7,7 +7,8 @@ import litellm
 url, model, case = sys.argv[1:4]
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
 LONG = [{"role": "user", "content": "Write a very long story."}]
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"],
+              "additionalProperties": False}
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": PARAMETERS}}]
 where = dict(model="openai/" + model, api_base=url + "/v1", api_key="any", num_retries=0, timeout=600)
 more = dict(where, temperature=0, max_tokens=64)

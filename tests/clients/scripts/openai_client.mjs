@@ -5,7 +5,7 @@ const [url, model, name] = process.argv.slice(2);
 const client = new OpenAI({ baseURL: url + "/v1", apiKey: "any", maxRetries: 0, timeout: 600_000 });
 const messages = [{ role: "user", content: "What is the weather in Paris?" }];
 const long = [{ role: "user", content: "Write a very long story." }];
-const parameters = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"] };
+const parameters = { type: "object", properties: { city: { type: "string", maxLength: 20 } }, required: ["city"], additionalProperties: false };
 const tools = [{ type: "function", function: { name: "get_weather", description: "Weather of a city", parameters } }];
 const more = { model, temperature: 0, max_tokens: 64 };
 

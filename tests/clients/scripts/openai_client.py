@@ -8,7 +8,8 @@ url, model, case = sys.argv[1:4]
 client = openai.OpenAI(base_url=url + "/v1", api_key="any", max_retries=0, timeout=600)
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
 LONG = [{"role": "user", "content": "Write a very long story."}]
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"]}
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}}, "required": ["city"],
+              "additionalProperties": False}
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "description": "Weather of a city", "parameters": PARAMETERS}}]
 more = dict(model=model, temperature=0, max_tokens=64)
 
