@@ -162,7 +162,7 @@ def test_a_thousand_connections_that_close_at_once_leave_nothing(keyed):
         t.start()
     for _ in range(20):
         begin = time.monotonic()
-        if keyed.get("/health").status != 200 or time.monotonic() - begin > 1:
+        if keyed.get("/health").status != 200 or time.monotonic() - begin > 5:
             failures.append(time.monotonic() - begin)
     for t in threads:
         t.join()

@@ -38,6 +38,14 @@ std::string id_of(const hub::FoundModel& found) {
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
 }
 
+// The sentence without the folder that the model lies in.
+std::string without_folder(std::string text, const std::filesystem::path& model) {
+  const std::string folder = model.parent_path().string() + "/";
+  for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos;)
+    text.erase(at, folder.size());
+  return text;
+}
+
 }  // namespace
 
 std::string_view name_of(ModelState state) {
@@ -340,8 +348,9 @@ void Models::loaded(const std::string& id, json::Object facts) {
 }
 
 // The load was refused. Where memory is short and other models hold some, it is tried again when one has gone.
-void Models::refused(const std::string& id, const Event& error) {
+void Models::refused(const std::string& id, const Event& event) {
   std::vector<Waiter> waiters;
+  Event error = event;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
@@ -349,6 +358,8 @@ void Models::refused(const std::string& id, const Event& error) {
     waiters.swap(entry.waiters);
     if (entry.worker) retire(id, entry);
     entry.state = ModelState::absent;
+    log::warn("front", "{} is not loaded: {}", id, error.text);
+    error.text = without_folder(std::move(error.text), entry.found.path);
     entry.problem = error.text;
     const bool others = std::any_of(entries_.begin(), entries_.end(), [](const auto& other) {
       return other.second.state == ModelState::ready && !other.second.pinned;

@@ -115,7 +115,7 @@ class Models {
   void start_next(std::unique_lock<std::mutex>& lock);
   void start(const std::string& id, std::unique_lock<std::mutex>& lock);
   void loaded(const std::string& id, json::Object facts);
-  void refused(const std::string& id, const Event& error);
+  void refused(const std::string& id, const Event& event);
   void lost(const std::string& id);
   void watch(const std::string& id, Entry& entry);
   void make_room(Clock::time_point now);

@@ -263,6 +263,7 @@ void WorkerLink::lose() {
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFSIGNALED(status)) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
+  owner_.lost();  // first: a client that asks again at once is to find the next worker, not this one
   for (const auto& [id, one] : open) {
     Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
     event.text = "the model's worker process ended before the answer did; send the request again";
@@ -271,7 +272,6 @@ void WorkerLink::lose() {
     if (one->reply) one->reply(&event, {});
     else one->sink(event);
   }
-  owner_.lost();
 }
 
 }  // namespace hearth::server

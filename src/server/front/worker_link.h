@@ -37,7 +37,7 @@ class WorkerLink {
     std::function<void(json::Object facts)> loaded;
     std::function<void(int64_t done, int64_t total)> progress;
     std::function<void(const Event& error)> failed;  // the load was refused; the worker ends
-    std::function<void()> lost;                      // its end, once; open requests have had their errors before
+    std::function<void()> lost;                      // its end, once; then open requests get their errors
   };
 
   // Starts the process and asks it to load. Throws Error{io} when it cannot be started.
