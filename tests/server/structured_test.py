@@ -67,8 +67,12 @@ def test_required_calls_stream_to_the_same_arguments(server):
 
 
 def test_a_cut_call_is_no_call(server):
-    choice = server.chat("What is the weather in Paris?", tools=TOOLS, tool_choice="required", max_tokens=6).json()["choices"][0]
-    assert choice["finish_reason"] == "length" and "tool_calls" not in choice["message"]
+    long = {"type": "object", "properties": {"city": {"type": "string", "minLength": 400}}, "required": ["city"]}
+    tools = [{"type": "function", "function": {"name": "get_weather", "parameters": long}}]
+    for tokens in (6, 40):  # before the name is known, and amid the arguments
+        answer = server.chat("What is the weather in Paris?", tools=tools, tool_choice="required", max_tokens=tokens)
+        choice = answer.json()["choices"][0]
+        assert choice["finish_reason"] == "length" and "tool_calls" not in choice["message"], choice
 
 
 def test_history_must_pair_up(server):

@@ -342,19 +342,18 @@ class ChatWriter final : public AnswerWriter {
       message["role"] = "assistant";
       message["content"] = a.text;
       if (!a.reasoning.empty()) message["reasoning_content"] = a.reasoning;
-      if (!a.calls.empty()) {
-        json::Array calls;
-        for (const Collected::Call& c : a.calls) {
-          json::Object call, function;
-          call["id"] = c.id;
-          call["type"] = "function";
-          function["name"] = c.name;
-          function["arguments"] = c.arguments;
-          call["function"] = std::move(function);
-          calls.push_back(std::move(call));
-        }
-        message["tool_calls"] = std::move(calls);
+      json::Array calls;
+      for (const Collected::Call& c : a.calls) {
+        if (!c.whole) continue;  // the token limit cut it: half its arguments are none
+        json::Object call, function;
+        call["id"] = c.id;
+        call["type"] = "function";
+        function["name"] = c.name;
+        function["arguments"] = c.arguments;
+        call["function"] = std::move(function);
+        calls.push_back(std::move(call));
       }
+      if (calls.size() > 0) message["tool_calls"] = std::move(calls);
       choice["index"] = static_cast<int64_t>(i);
       choice["message"] = std::move(message);
       choice["logprobs"] = logprobs(a.logprobs);
