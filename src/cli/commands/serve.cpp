@@ -78,8 +78,8 @@ constexpr std::array kOwnFlags = {
          .kind = ValueKind::duration,
          .value = "TIME",
          .fallback = "60s",
-         .help = "silence of a model with open requests after which /ready says so; half as much again, and its worker "
-                 "is started anew; 0: never",
+         .help = "silence of a model with open requests after which /ready says so; half as much again, and it is "
+                 "started anew; 0: never",
          .min = 0},
     Flag{.name = "admission",
          .kind = ValueKind::choice,
