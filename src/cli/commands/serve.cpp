@@ -1,3 +1,4 @@
+#include <malloc.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -216,6 +217,8 @@ void notify_systemd(const Context& context, std::string_view state) {
 }
 
 int run(Context& context) {
+  // Large bodies go back to the system when they are done with: the allocator would rather learn to keep them.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   // Signals are taken here alone: blocked before any thread starts.
   sigset_t signals;
   sigemptyset(&signals);

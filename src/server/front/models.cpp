@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(100);
+constexpr auto kTick = milliseconds(100), kEndOfRetired = milliseconds(5'000);
 constexpr auto kFirstRestart = seconds(1), kLastRestart = seconds(60);
 constexpr auto kServesFirst = seconds(2);  // a freshly loaded model, before another may push it out
 constexpr int kFailuresMax = 5;
@@ -91,7 +91,27 @@ Models::~Models() {
     links.insert(links.end(), retired_.begin(), retired_.end());
     retired_.clear();
   }
+  for (const auto& link : links) link->kill();
   links.clear();  // their threads may still ask for the lock
+  // Requests under way hold theirs until they have heard of the end.
+  for (int patience = 50; patience > 0; --patience) {
+    destroy_buried();
+    std::unique_lock lock(graveyard_->mutex);
+    if (graveyard_->living == 0) break;
+    graveyard_->filled.wait_for(lock, kTick, [&] { return !graveyard_->links.empty(); });
+  }
+}
+
+void Models::destroy_buried() {
+  std::vector<std::unique_ptr<WorkerLink>> links;
+  {
+    const std::lock_guard lock(graveyard_->mutex);
+    links.swap(graveyard_->links);
+  }
+  const auto count = static_cast<int64_t>(links.size());
+  links.clear();
+  const std::lock_guard lock(graveyard_->mutex);
+  graveyard_->living -= count;
 }
 
 std::string Models::resolve(const std::string& name) const {
@@ -216,11 +236,19 @@ void Models::tick() {
       std::vector<std::shared_ptr<WorkerLink>> retired;
       retired.swap(retired_);
       lock.unlock();
+      for (const auto& link : retired) {
+        link->kill();
+        link->wait_end(kEndOfRetired);
+      }
       retired.clear();
+      destroy_buried();
       lock.lock();
       continue;  // what waits for their memory may start now
     }
     hand_over(lock);
+    lock.unlock();
+    destroy_buried();
+    lock.lock();
     changed_.wait_for(lock, kTick);
   }
 }
@@ -321,8 +349,17 @@ void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
       if (progress) progress(done, total);
     };
     // Under the lock: a worker that ends at once is not to be told of before it is known here.
-    entry.worker =
-        std::make_shared<WorkerLink>(options_.command(entry.found, std::max<int64_t>(room, 1)), std::move(owner));
+    auto link =
+        std::make_unique<WorkerLink>(options_.command(entry.found, std::max<int64_t>(room, 1)), std::move(owner));
+    {
+      const std::lock_guard count(graveyard_->mutex);
+      ++graveyard_->living;
+    }
+    entry.worker = std::shared_ptr<WorkerLink>(link.release(), [graveyard = graveyard_](WorkerLink* last) {
+      const std::lock_guard bury(graveyard->mutex);
+      graveyard->links.emplace_back(last);
+      graveyard->filled.notify_all();
+    });
     return;
   } catch (const Error& e) {
     error.text = e.what();
@@ -371,7 +408,10 @@ void Models::refused(const std::string& id, const Event& event) {
     }
   }
   changed_.notify_all();
-  for (const Waiter& waiter : waiters) waiter.refused(refusal_of(error));
+  Refusal refusal = refusal_of(error);
+  if (refusal.kind == ErrorKind::invalid_argument)
+    refusal.kind = ErrorKind::corrupt_file;  // the file's fault, not the request's
+  for (const Waiter& waiter : waiters) waiter.refused(refusal);
 }
 
 void Models::lost(const std::string& id) {

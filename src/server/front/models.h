@@ -124,6 +124,7 @@ class Models {
   bool may_go(const Entry& entry, Clock::time_point now) const;
   bool idle(const Entry& entry) const;
   void retire(const std::string& id, Entry& entry);
+  void destroy_buried();
   void hand_over(std::unique_lock<std::mutex>& lock);
   void serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
   int64_t bytes_taken() const;
@@ -138,6 +139,15 @@ class Models {
   std::deque<std::string> queue_;                     // ids that wait for their load, in turn
   std::string loading_;                               // the one load under way
   std::vector<std::shared_ptr<WorkerLink>> retired_;  // links whose end is awaited on the pool's thread
+  // A link joins its threads when it goes, so it may not go on one of them, where the last of its requests lets go of
+  // it: whoever does leaves it here, and it goes on the pool's thread.
+  struct Graveyard {
+    std::mutex mutex;
+    std::condition_variable filled;
+    std::vector<std::unique_ptr<WorkerLink>> links;
+    int64_t living = 0;  // not yet destroyed
+  };
+  std::shared_ptr<Graveyard> graveyard_ = std::make_shared<Graveyard>();
   bool draining_ = false, stopping_ = false;
   std::thread thread_;
 };
