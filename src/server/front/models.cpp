@@ -10,19 +10,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(100), kEndOfRetired = milliseconds(5'000);
-constexpr auto kFirstRestart = seconds(1), kLastRestart = seconds(60);
-constexpr auto kServesFirst = seconds(2);  // a freshly loaded model, before another may push it out
-constexpr int kFailuresMax = 5;
+constexpr auto kBurial = milliseconds(100);               // between two looks for links that have ended
+constexpr auto kServesFirst = seconds(2);                 // a freshly loaded model, before another may push it out
 constexpr int64_t kSignMs = 500, kSilentAtEndMs = 3'500;  // when the server ends, a wedged engine is not waited for
-
-Refusal refusal_of(const Event& error) {
-  for (const ErrorKind kind :
-       {ErrorKind::invalid_argument, ErrorKind::not_found, ErrorKind::busy, ErrorKind::out_of_memory,
-        ErrorKind::corrupt_file, ErrorKind::io, ErrorKind::device_lost, ErrorKind::cancelled})
-    if (error.reason == name_of(kind)) return {kind, error.text, error.code};
-  return {ErrorKind::io, error.text, error.code};
-}
 
 // A name that is looked up as a path is no business of a client's.
 bool looks_like_path(const std::string& name) {
@@ -36,14 +26,6 @@ std::string id_of(const hub::FoundModel& found) {
   const std::filesystem::path name =
       found.path.has_filename() ? found.path.filename() : found.path.parent_path().filename();
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
-}
-
-// The sentence without the folder that the model lies in.
-std::string without_folder(std::string text, const std::filesystem::path& model) {
-  const std::string folder = model.parent_path().string() + "/";
-  for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos;)
-    text.erase(at, folder.size());
-  return text;
 }
 
 }  // namespace
@@ -98,7 +80,7 @@ Models::~Models() {
     destroy_buried();
     std::unique_lock lock(graveyard_->mutex);
     if (graveyard_->living == 0) break;
-    graveyard_->filled.wait_for(lock, kTick, [&] { return !graveyard_->links.empty(); });
+    graveyard_->filled.wait_for(lock, kBurial, [&] { return !graveyard_->links.empty(); });
   }
 }
 
@@ -211,245 +193,6 @@ void Models::retire(const std::string& id, Entry& entry) {
   entry.unload_when_idle = entry.yields = false;
   if (!entry.waiters.empty()) enqueue(id, entry);
 }
-
-// --- the pool's thread ---
-
-void Models::tick() {
-  std::unique_lock lock(mutex_);
-  while (!stopping_) {
-    const auto now = Clock::now();
-    for (auto& [id, entry] : entries_) {
-      if (entry.state == ModelState::ready && !idle(entry)) entry.used = now;
-      if (entry.state == ModelState::ready) watch(id, entry);
-      if (entry.state == ModelState::waits_for_restart && !entry.needs_room && now >= entry.restart_at)
-        enqueue(id, entry);
-      if (!idle(entry) || entry.yields) continue;
-      const auto ttl = entry.ttl_set ? entry.ttl : entry.pinned ? std::nullopt : std::optional(options_.ttl);
-      if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
-        log::info("front", "{} is unloaded", id);
-        retire(id, entry);
-      }
-    }
-    make_room(now);
-    start_next(lock);
-    if (!retired_.empty()) {
-      std::vector<std::shared_ptr<WorkerLink>> retired;
-      retired.swap(retired_);
-      lock.unlock();
-      for (const auto& link : retired) {
-        link->kill();
-        link->wait_end(kEndOfRetired);
-      }
-      retired.clear();
-      destroy_buried();
-      lock.lock();
-      continue;  // what waits for their memory may start now
-    }
-    hand_over(lock);
-    lock.unlock();
-    destroy_buried();
-    lock.lock();
-    changed_.wait_for(lock, kTick);
-  }
-}
-
-void Models::watch(const std::string& id, Entry& entry) {
-  const int64_t allowed = options_.watchdog.count(), silence = entry.worker->silence_ms();
-  if (allowed == 0 || silence < allowed / 4) return;
-  entry.worker->ask_for_sign();
-  if (silence < allowed + allowed / 2) return;
-  log::error("front", "{}: requests run and nothing came for {} ms: its worker {} is ended", id, silence,
-             entry.worker->pid());
-  entry.worker->kill();
-}
-
-// One model needs room: the idle one that was used longest ago goes. Where all are busy, one takes no new requests
-// until it is idle, so that two clients that alternate both come to their turns.
-void Models::make_room(Clock::time_point now) {
-  const auto needy = std::find_if(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.needs_room; });
-  if (needy == entries_.end() || !retired_.empty() || !loading_.empty()) return;
-  std::string best;
-  bool others = false;
-  for (const auto& [id, entry] : entries_) {
-    if (entry.state != ModelState::ready || entry.pinned) continue;
-    others = true;
-    if (!may_go(entry, now)) continue;
-    const auto rank = [&](const Entry& e) { return std::pair(!idle(e), e.used); };
-    if (best.empty() || rank(entry) < rank(entries_.at(best))) best = id;
-  }
-  if (!best.empty() && !idle(entries_.at(best))) {
-    const bool one_yields =
-        std::any_of(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.yields; });
-    if (!one_yields) entries_.at(best).yields = true;
-    return;
-  }
-  if (best.empty() && others) return;  // until the fresh one has served
-  if (!best.empty()) {
-    log::info("front", "{} makes room for {}", best, needy->first);
-    retire(best, entries_.at(best));
-  }
-  // Before those that were pushed out for it.
-  needy->second.needs_room = false;
-  needy->second.state = ModelState::queued;
-  queue_.push_front(needy->first);
-}
-
-// When nobody needs room any more, those that yielded for it go on.
-void Models::hand_over(std::unique_lock<std::mutex>& lock) {
-  const bool needed = std::any_of(entries_.begin(), entries_.end(), [](const auto& e) { return e.second.needs_room; });
-  if (needed || !loading_.empty() || !queue_.empty()) return;
-  for (auto& [id, entry] : entries_) {
-    if (!entry.yields) continue;
-    entry.yields = false;
-    if (!entry.waiters.empty()) serve_waiters(id, entry, lock);
-  }
-}
-
-// Gives the worker to all who wait for it, without the lock.
-void Models::serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
-  std::vector<Waiter> waiters;
-  waiters.swap(entry.waiters);
-  const std::shared_ptr<WorkerLink> worker = entry.worker;
-  const json::Object facts = entry.facts;
-  entry.leases += static_cast<int64_t>(waiters.size());
-  lock.unlock();
-  changed_.notify_all();
-  for (const Waiter& waiter : waiters) {
-    waiter.ready(worker, facts);
-    const std::lock_guard guard(mutex_);
-    --entries_.at(id).leases;
-  }
-  lock.lock();
-}
-
-void Models::start_next(std::unique_lock<std::mutex>& lock) {
-  if (!loading_.empty() || queue_.empty() || !retired_.empty()) return;
-  const std::string id = queue_.front();
-  queue_.pop_front();
-  start(id, lock);
-}
-
-void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
-  Entry& entry = entries_.at(id);
-  const int64_t room = options_.memory_budget - bytes_taken();
-  Event error;
-  entry.state = ModelState::loading;
-  loading_ = id;
-  try {
-    WorkerLink::Owner owner;
-    owner.loaded = [this, id](json::Object facts) { loaded(id, std::move(facts)); };
-    owner.failed = [this, id](const Event& event) { refused(id, event); };
-    owner.lost = [this, id] { lost(id); };
-    owner.progress = [this, id](int64_t done, int64_t total) {
-      std::function<void(int64_t, int64_t)> progress;
-      {
-        const std::lock_guard guard(mutex_);
-        progress = entries_.at(id).progress;
-      }
-      if (progress) progress(done, total);
-    };
-    // Under the lock: a worker that ends at once is not to be told of before it is known here.
-    auto link =
-        std::make_unique<WorkerLink>(options_.command(entry.found, std::max<int64_t>(room, 1)), std::move(owner));
-    {
-      const std::lock_guard count(graveyard_->mutex);
-      ++graveyard_->living;
-    }
-    entry.worker = std::shared_ptr<WorkerLink>(link.release(), [graveyard = graveyard_](WorkerLink* last) {
-      const std::lock_guard bury(graveyard->mutex);
-      graveyard->links.emplace_back(last);
-      graveyard->filled.notify_all();
-    });
-    return;
-  } catch (const Error& e) {
-    error.text = e.what();
-    error.reason = name_of(e.kind());
-  }
-  lock.unlock();
-  refused(id, error);
-  lock.lock();
-}
-
-// --- threads of the workers' links ---
-
-void Models::loaded(const std::string& id, json::Object facts) {
-  std::unique_lock lock(mutex_);
-  Entry& entry = entries_.at(id);
-  if (stopping_ || entry.state != ModelState::loading) return;
-  entry.state = ModelState::ready;
-  entry.facts = std::move(facts);
-  entry.used = entry.ready_at = Clock::now();
-  entry.problem.clear();
-  loading_.clear();
-  serve_waiters(id, entry, lock);
-}
-
-// The load was refused. Where memory is short and other models hold some, it is tried again when one has gone.
-void Models::refused(const std::string& id, const Event& event) {
-  std::vector<Waiter> waiters;
-  Event error = event;
-  {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_.at(id);
-    if (loading_ == id) loading_.clear();
-    waiters.swap(entry.waiters);
-    if (entry.worker) retire(id, entry);
-    entry.state = ModelState::absent;
-    log::warn("front", "{} is not loaded: {}", id, error.text);
-    error.text = without_folder(std::move(error.text), entry.found.path);
-    entry.problem = error.text;
-    const bool others = std::any_of(entries_.begin(), entries_.end(), [](const auto& other) {
-      return other.second.state == ModelState::ready && !other.second.pinned;
-    });
-    if (error.reason == name_of(ErrorKind::out_of_memory) && others) {
-      entry.state = ModelState::waits_for_restart;
-      entry.needs_room = true;
-      waiters.swap(entry.waiters);
-    }
-  }
-  changed_.notify_all();
-  Refusal refusal = refusal_of(error);
-  if (refusal.kind == ErrorKind::invalid_argument)
-    refusal.kind = ErrorKind::corrupt_file;  // the file's fault, not the request's
-  for (const Waiter& waiter : waiters) waiter.refused(refusal);
-}
-
-void Models::lost(const std::string& id) {
-  std::vector<Waiter> waiters;
-  std::string problem;
-  {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_.at(id);
-    if (stopping_ || draining_ || !entry.worker) return;  // it was told to end
-    if (entry.state != ModelState::ready && entry.state != ModelState::loading) return;
-    const bool was_ready = entry.state == ModelState::ready;
-    if (loading_ == id) loading_.clear();
-    if (was_ready && (entry.worker->has_made_tokens() || Clock::now() - entry.ready_at > kLastRestart))
-      entry.failures = 0;
-    std::vector<Waiter> kept;
-    kept.swap(entry.waiters);
-    retire(id, entry);
-    entry.waiters.swap(kept);
-    ++entry.failures;
-    ++entry.restarts;
-    entry.problem = was_ready ? "its worker process ended" : "its worker process ended while it loaded";
-    if (entry.failures >= kFailuresMax) {
-      entry.state = ModelState::failed;
-      entry.problem = fmt::format("{} failed {} times in a row: {}", id, entry.failures, entry.problem);
-      problem = entry.problem;
-      waiters.swap(entry.waiters);
-    } else {
-      entry.state = ModelState::waits_for_restart;
-      const auto pause = std::min<Clock::duration>(kLastRestart, kFirstRestart * (1 << (entry.failures - 1)));
-      entry.restart_at = Clock::now() + (entry.failures == 1 ? Clock::duration::zero() : pause);
-    }
-    log::error("front", "{}: {}", id, entry.problem);
-  }
-  changed_.notify_all();
-  for (const Waiter& waiter : waiters) waiter.refused({ErrorKind::device_lost, problem, "worker_lost"});
-}
-
-// --- any thread ---
 
 void Models::unload(const std::string& id) {
   const std::lock_guard lock(mutex_);
