@@ -337,7 +337,7 @@ def test_interrupted_import_says_so_and_cleans_up(run, tmp_path, number):
     source = tmp_path / "big.gguf"
     with open(source, "wb") as file:
         file.write(gguf("big"))
-        file.truncate(2 << 30)  # sparse: long enough to be interrupted
+        file.truncate(8 << 30)  # sparse: long enough to be interrupted, also on a busy machine
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "hub")}
     process = subprocess.Popen([BINARY, "import", source, "--name", "o/big"], env=environment, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True, cwd=tmp_path)

@@ -92,6 +92,7 @@ def test_every_thread_of_a_worker_is_in_the_sandbox(two):
         assert len(sockets) == 1, f"the wire alone: {sockets}"
 
 
+@pytest.mark.full
 def test_a_worker_in_the_sandbox_keeps_repacked_weights(tmp_path, model_file):
     """The one folder that it may write to while it loads."""
     with Server(tmp_path, model_file("qwen-0.5b"), "--context", "256", "--batch", "2", env={"XDG_CACHE_HOME": str(tmp_path / "cache")}) as running:
