@@ -92,8 +92,9 @@ int main(int, char** argv) {
   int64_t requests = 0;
   while (const auto frame = wire.receive()) {
     if (script.mute) continue;
+    if (frame->kind == FrameKind::drain) return 0;
     json::Object body;
-    body["id"] = *frame->body.get("id");
+    if (const json::Value* id = frame->body.get("id")) body["id"] = *id;
     if (frame->kind == FrameKind::stats) {
       wire.send({FrameKind::reply, std::move(body)});
     } else if (frame->kind == FrameKind::submit) {
