@@ -31,12 +31,12 @@ struct Generation {
   json::Value
       format;  // {"kind": "json_object" | "json_schema" | "regex" | "grammar" | "choice", "value": ...}; or null
   json::Object template_kwargs;
-  std::optional<bool> thinking;  // reasoning_effort none: false, others: true
-  std::string reasoning_effort;  // for templates that read it
-  std::optional<int64_t> reasoning_budget;
-  std::string adapter;            // id, stack "a+b"; empty: the default one, "none": none
-  std::string owner;              // whose request it is: owners take turns and share no prefixes
-  bool strict_admission = false;  // max_tokens beyond the context is refused instead of lowered
+  std::optional<bool> thinking;             // reasoning_effort none: false, others: true
+  std::string reasoning_effort;             // for templates that read it
+  std::optional<int64_t> reasoning_budget;  // Anthropic's, carried and not enforced yet
+  std::string adapter;                      // id, stack "a+b"; empty: the default one, "none": none
+  std::string owner;                        // whose request it is: owners take turns and share no prefixes
+  bool strict_admission = false;            // max_tokens beyond the context is refused instead of lowered
 };
 
 json::Value to_json(const Generation& generation);

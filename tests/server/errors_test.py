@@ -45,6 +45,7 @@ def refused(answer, status, param=None, words=""):
     ({"best_of": 3}, "best_of", "best_of"),
     ({"echo": True}, "echo", "echo"),
     ({"suffix": "x"}, "suffix", "suffix"),
+    ({"reasoning_budget": 64}, "reasoning_budget", "not supported"),
     ({"response_format": {"type": "yaml"}}, "response_format", "json_object"),
     ({"tools": [{"function": {}}]}, "tools", "tools[0].function.name"),
     ({"tool_choice": "required"}, "tool_choice", "no tools"),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "net/sse.h"
+#include "server/dialects/openai_stream.h"
 #include "server/dialects/sampling_fields.h"
 
 namespace hearth::server::openai {
@@ -260,10 +261,10 @@ json::Value content_of(json::Value list) {
   return o;
 }
 
-class ChatWriter final : public AnswerWriter {
+class ChatWriter final : public StreamWriter {
  public:
   ChatWriter(bool include_usage, bool mlx, int64_t n)
-      : include_usage_(include_usage), mlx_(mlx), ended_(static_cast<size_t>(n)), id_(random_id("chatcmpl-")) {}
+      : StreamWriter(include_usage, n, random_id("chatcmpl-"), "chat.completion.chunk"), mlx_(mlx) {}
 
   std::string begin(const AnswerHead& head, const Usage&) override {
     head_ = head;
@@ -316,22 +317,6 @@ class ChatWriter final : public AnswerWriter {
     }
   }
 
-  std::string end() override {
-    std::string out;
-    if (include_usage_) {
-      json::Object o = base();
-      o["choices"] = json::Array();
-      put_usage(o);
-      out = net::sse_event("", json::dump(o));
-    }
-    return out + net::sse_event("", "[DONE]");
-  }
-
-  std::string failure(const Problem& problem, std::string_view request_id) override {
-    return net::sse_event("", json::dump(error_json(Dialect::openai, problem, request_id)));
-  }
-  std::string ping() override { return net::sse_comment("ping"); }
-
   json::Value document(const AnswerHead& head, const std::vector<Collected>& answers) override {
     head_ = head;
     json::Object o = base("chat.completion");
@@ -361,28 +346,11 @@ class ChatWriter final : public AnswerWriter {
       choices.push_back(std::move(choice));
     }
     o["choices"] = std::move(choices);
-    const Usage usage = total(answers);
-    o["usage"] = usage_json(usage);
-    o["timings"] = timings_json(usage);
+    put_usage(o, answers);
     return o;
   }
 
  private:
-  json::Object base(const char* object = "chat.completion.chunk") const {
-    json::Object o;
-    o["id"] = id_;
-    o["object"] = object;
-    o["created"] = head_.created;
-    o["model"] = head_.model;
-    return o;
-  }
-
-  void put_usage(json::Object& o) const {
-    const Usage usage = total(ended_);
-    o["usage"] = usage_json(usage);
-    o["timings"] = timings_json(usage);
-  }
-
   json::Value logprobs(const json::Array& entries) const {
     if (entries.size() == 0) return nullptr;
     if (!mlx_) return content_of(entries);
@@ -401,16 +369,12 @@ class ChatWriter final : public AnswerWriter {
     json::Array choices;
     choices.push_back(std::move(choice));
     o["choices"] = std::move(choices);
-    if (usage) put_usage(o);
+    if (usage) put_usage(o, ended_);
     else if (include_usage_) o["usage"] = nullptr;
     return net::sse_event("", json::dump(o));
   }
 
-  bool include_usage_, mlx_;
-  std::vector<Collected> ended_;
-  size_t finished_ = 0;
-  std::string id_;
-  AnswerHead head_;
+  bool mlx_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "net/sse.h"
 #include "server/dialects/openai_chat.h"
+#include "server/dialects/openai_stream.h"
 #include "server/dialects/sampling_fields.h"
 
 namespace hearth::server::openai {
@@ -89,13 +90,10 @@ json::Value old_logprobs(const json::Value& entries, size_t& offset) {
   return o;
 }
 
-class CompletionWriter final : public AnswerWriter {
+class CompletionWriter final : public StreamWriter {
  public:
   CompletionWriter(bool include_usage, int64_t n)
-      : include_usage_(include_usage),
-        ended_(static_cast<size_t>(n)),
-        offsets_(static_cast<size_t>(n)),
-        id_(random_id("cmpl-")) {}
+      : StreamWriter(include_usage, n, random_id("cmpl-"), "text_completion"), offsets_(static_cast<size_t>(n)) {}
 
   std::string begin(const AnswerHead& head, const Usage&) override {
     head_ = head;
@@ -112,22 +110,6 @@ class CompletionWriter final : public AnswerWriter {
     return chunk(e.answer, e.text, old_logprobs(e.logprobs, offsets_[static_cast<size_t>(e.answer)]), nullptr, false);
   }
 
-  std::string end() override {
-    std::string out;
-    if (include_usage_) {
-      json::Object o = base();
-      o["choices"] = json::Array();
-      put_usage(o, ended_);
-      out = net::sse_event("", json::dump(o));
-    }
-    return out + net::sse_event("", "[DONE]");
-  }
-
-  std::string failure(const Problem& problem, std::string_view request_id) override {
-    return net::sse_event("", json::dump(error_json(Dialect::openai, problem, request_id)));
-  }
-  std::string ping() override { return net::sse_comment("ping"); }
-
   json::Value document(const AnswerHead& head, const std::vector<Collected>& answers) override {
     head_ = head;
     json::Object o = base();
@@ -143,14 +125,6 @@ class CompletionWriter final : public AnswerWriter {
   }
 
  private:
-  json::Object base() const {
-    json::Object o;
-    o["id"] = id_;
-    o["object"] = "text_completion";
-    o["created"] = head_.created;
-    o["model"] = head_.model;
-    return o;
-  }
   static json::Object choice(int64_t index, const std::string& text, json::Value logprobs, json::Value finish) {
     json::Object o;
     o["index"] = index;
@@ -158,11 +132,6 @@ class CompletionWriter final : public AnswerWriter {
     o["logprobs"] = std::move(logprobs);
     o["finish_reason"] = std::move(finish);
     return o;
-  }
-  static void put_usage(json::Object& o, const std::vector<Collected>& answers) {
-    const Usage usage = total(answers);
-    o["usage"] = usage_json(usage);
-    o["timings"] = timings_json(usage);
   }
   std::string chunk(int64_t index, const std::string& text, json::Value logprobs, json::Value finish,
                     bool usage) const {
@@ -175,12 +144,7 @@ class CompletionWriter final : public AnswerWriter {
     return net::sse_event("", json::dump(o));
   }
 
-  bool include_usage_;
-  std::vector<Collected> ended_;
   std::vector<size_t> offsets_;
-  size_t finished_ = 0;
-  std::string id_;
-  AnswerHead head_;
 };
 
 }  // namespace

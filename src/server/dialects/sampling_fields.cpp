@@ -36,7 +36,7 @@ constexpr Field kFields[] = {
     {"adapter", FieldType::string, "an adapter, a stack a+b, or none", 0, 1024},
     {"reasoning_effort", FieldType::string, "none turns thinking off", -kUnbounded, kUnbounded,
      "none|minimal|low|medium|high|xhigh"},
-    {"reasoning_budget", FieldType::integer, "tokens of thinking at most", 0, 1 << 28},
+    {"reasoning_budget", FieldType::integer, "not supported yet", 0, 1 << 28},
     {"chat_template_kwargs", FieldType::object, "further variables of the chat template"},
     {"keep_alive", FieldType::string_or_number, "how long the model stays loaded: seconds or 10m; -1: for good"},
     {"speculation", FieldType::boolean, "false: no drafts"},
@@ -94,8 +94,9 @@ void read_sampling(const json::Object& body, Generation& g) {
     }
   }
   if (const json::Value* effort = present(body, "reasoning_effort")) set_effort(g, *effort->string());
-  if (const json::Value* budget = present(body, "reasoning_budget"))
-    g.reasoning_budget = budget->as_int("reasoning_budget");
+  if (present(body, "reasoning_budget"))
+    throw RequestError("reasoning_budget",
+                       "reasoning_budget is not supported yet; max_tokens bounds thinking and answer together");
 }
 
 void set_effort(Generation& g, const std::string& effort) {
