@@ -1,10 +1,13 @@
 #include "net/exchange.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "net/exchange_state.h"
+#include "net/response_head.h"
 
 namespace hearth::net {
 
@@ -52,13 +55,48 @@ bool ExchangeState::aborts() {
 ExchangeState::Ready ExchangeState::ready() {
   const Lock lock(mutex);
   if (next.head || next.ends || next.aborts || next.dropped || next.upgrade) return Ready::at_once;
-  return next.bytes.empty() ? Ready::nothing : Ready::bytes;
+  return next.bytes.empty() && next.rest.empty() ? Ready::nothing : Ready::bytes;
 }
 
 ExchangeState::Output ExchangeState::take() {
   const Lock lock(mutex);
   woken = false;
+  lent = -1;
   return std::exchange(next, Output{});
+}
+
+bool ExchangeState::lend(int socket, bool chunked) {
+  const Lock lock(mutex);
+  sent = steady_clock::now();
+  if (phase != Phase::streams || !next.bytes.empty() || next.upgrade) return false;
+  lent = socket;
+  lent_chunked = chunked;
+  return true;
+}
+
+void ExchangeState::take_back() {
+  const Lock lock(mutex);
+  lent = -1;
+}
+
+ExchangeState::SteadyTime ExchangeState::last_sent() {
+  const Lock lock(mutex);
+  return sent;
+}
+
+// Under the lock. False: it is not the time, or the socket is not lent. What the system does not take is left for the
+// I/O thread, as is the end of a client that does not listen any more.
+bool ExchangeState::send_lent(std::string_view bytes) {
+  const auto now = steady_clock::now();
+  if (lent < 0 || bytes.empty() || !next.bytes.empty() || now < sent + limits.coalesce) return false;
+  std::string piece = lent_chunked ? chunk_of(bytes) : std::string(bytes);
+  const ssize_t n = ::send(lent, piece.data(), piece.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  sent = now;
+  if (n == static_cast<ssize_t>(piece.size())) return true;
+  lent = -1;
+  next.rest = piece.substr(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  buffered += next.rest.size();
+  return true;
 }
 
 void ExchangeState::written(size_t bytes) {
@@ -86,6 +124,7 @@ void ExchangeState::close(Exchange::End end, Port after) {
   Output left;
   {
     const Lock lock(mutex);
+    lent = -1;
     if (after == Port::detaches) port = nullptr, left = std::exchange(next, Output{});
     if (closed) return;
     closed = end;
@@ -138,10 +177,12 @@ bool Exchange::write(std::string_view bytes) {
     put_abort(state);
     return false;
   }
-  state.next.bytes.append(bytes);
-  state.buffered += bytes.size();
+  if (!state.send_lent(bytes)) {
+    state.next.bytes.append(bytes);
+    state.buffered += bytes.size();
+  }
   if (state.buffered > state.limits.stream_bytes && !state.over) state.over = steady_clock::now();
-  if (!bytes.empty()) state.wake_locked();
+  if (state.buffered > 0) state.wake_locked();
   return !state.over;
 }
 

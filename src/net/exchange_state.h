@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "net/exchange.h"
 #include "net/http.h"
@@ -33,6 +34,7 @@ struct ExchangeState {
   struct Output {
     std::optional<ResponseHead> head{};  // first of all
     bool streams = false;                // the head is that of a stream
+    std::string rest{};                  // of a piece that is on its way, as it goes out: before `bytes`
     std::string bytes{};
     bool ends = false;  // with these bytes
     bool aborts = false;
@@ -49,9 +51,16 @@ struct ExchangeState {
   Output take();
   void written(size_t bytes);
   std::optional<SteadyTime> over_since();
+  // Everything of the stream has gone. True: until take(), take_back() or close() its owner sends on this socket
+  // itself, which saves a turn of the I/O thread; false: there is more to write.
+  bool lend(int socket, bool chunked);
+  void take_back();
+  SteadyTime last_sent();  // of the stream's writes
   // The first call decides what on_closed hears. `detach`: the port goes away, so later output is dropped.
   enum class Port { stays, detaches };
   void close(Exchange::End end, Port after);
+
+  bool send_lent(std::string_view bytes);
 
   void wake_locked() {
     if (port != nullptr && !woken) port->wake(), woken = true;
@@ -68,6 +77,9 @@ struct ExchangeState {
   size_t buffered = 0;  // in `next` and on the way to the system
   std::optional<SteadyTime> over;
   SteadyTime last_write = std::chrono::steady_clock::now();
+  int lent = -1;  // a socket
+  bool lent_chunked = false;
+  SteadyTime sent{};
   std::optional<Exchange::End> closed;
   std::function<void(Exchange::End)> on_closed;
   std::function<void()> on_drained;

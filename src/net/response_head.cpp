@@ -112,6 +112,8 @@ std::string format_head(const ResponseHead& head, const HeadFraming& framing, Wa
   return out += "\r\n";
 }
 
+std::string chunk_of(std::string_view bytes) { return fmt::format("{:x}\r\n{}\r\n", bytes.size(), bytes); }
+
 bool is_bodiless(int status, bool to_head_request) { return to_head_request || status == 204 || status == 304; }
 
 }  // namespace hearth::net

@@ -34,6 +34,9 @@ struct HeadFraming {
 // With its empty line. `now` becomes the Date.
 std::string format_head(const ResponseHead& head, const HeadFraming& framing, WallTime now);
 
+// A piece of a chunked body; not empty.
+std::string chunk_of(std::string_view bytes);
+
 // Sun, 06 Nov 1994 08:49:37 GMT
 std::string http_date(WallTime time);
 

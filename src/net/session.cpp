@@ -278,7 +278,7 @@ void Session::flush() {
   if (writing_) return;
   const ExchangeState::Ready ready = exchange_->ready();
   if (ready == ExchangeState::Ready::nothing) return;
-  const auto due = last_write_ + limits_.coalesce;
+  const auto due = exchange_->last_sent() + limits_.coalesce;
   if (ready == ExchangeState::Ready::bytes && steady_clock::now() < due) {
     if (pacing_) return;
     pacing_ = true;
@@ -299,7 +299,7 @@ void Session::put(ExchangeState::Output output) {
     error_code ignored;
     return reading_ ? static_cast<void>(socket_.cancel(ignored)) : upgrade();
   }
-  out_counted_ = output.bytes.size();
+  out_counted_ = output.rest.size() + output.bytes.size();
   if (output.dropped) {
     Response response = core_.error_response(500, "the request was dropped without an answer");
     output.head = ResponseHead{response.status, std::move(response.headers), std::move(response.content_type)};
@@ -323,10 +323,11 @@ void Session::put(ExchangeState::Output output) {
     out_ = format_head(*output.head, framing, core_.options.clock->wall());
     head_written_ = true;
   }
+  out_ += output.rest;
   if (bodiless_) {
     // The head was all.
   } else if (chunked_out_) {
-    if (!output.bytes.empty()) out_ += fmt::format("{:x}\r\n{}\r\n", output.bytes.size(), output.bytes);
+    if (!output.bytes.empty()) out_ += chunk_of(output.bytes);
     if (output.ends) out_ += "0\r\n\r\n";
   } else if (output.bytes.size() <= kAppendedMax) {
     out_ += output.bytes;
@@ -388,10 +389,12 @@ void Session::all_written() {
   out_.clear();
   out_body_ = {};
   out_sent_ = 0;
-  last_write_ = steady_clock::now();
   switch (state_) {
     case State::exchange: {
-      if (!out_ends_) return flush();
+      if (!out_ends_) {
+        if (bodiless_ || !exchange_->lend(socket_.native_handle(), chunked_out_)) flush();
+        return;
+      }
       const auto held = std::move(hold_);
       const auto ended = std::move(exchange_);
       close_after_ ? linger() : next_request();
@@ -433,6 +436,7 @@ void Session::close(Exchange::End end) {
   deadline_.cancel();
   pace_.cancel();
   stall_.cancel();
+  if (exchange_) exchange_->take_back();
   error_code ignored;
   if (end == Exchange::End::too_slow) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);

@@ -96,7 +96,6 @@ class Session final : public Connection, public ExchangePort {
   std::string out_, out_body_;             // on the way to the system, one after the other
   size_t out_sent_ = 0, out_counted_ = 0;  // bytes of both; bytes of the exchange among them, without framing
   bool writing_ = false;
-  std::chrono::steady_clock::time_point last_write_{};
 };
 
 }  // namespace hearth::net

@@ -61,6 +61,7 @@ json::Value to_json(const Generation& g) {
   if (g.reasoning_budget) o["reasoning_budget"] = *g.reasoning_budget;
   if (!g.adapter.empty()) o["adapter"] = g.adapter;
   o["owner"] = g.owner;
+  o["stream"] = g.stream;
   o["strict_admission"] = g.strict_admission;
   return o;
 }
@@ -87,6 +88,7 @@ Generation generation_of(const json::Value& body) {
   g.reasoning_budget = maybe_whole(body, "reasoning_budget");
   g.adapter = text_of(body, "adapter");
   g.owner = text_of(body, "owner");
+  g.stream = flag_of(body, "stream", false);
   g.strict_admission = flag_of(body, "strict_admission", false);
   return g;
 }
@@ -138,6 +140,7 @@ Frame to_frame(const Event& e) {
     if (!text.empty()) o[key] = text;
   };
   some("text", e.text);
+  if (e.tokens > 0) o["tokens"] = e.tokens;
   switch (e.kind) {
     case Event::Kind::admitted: o["usage"] = usage_json(e.usage); break;
     case Event::Kind::text:
@@ -179,6 +182,7 @@ Event event_of(const Frame& frame) {
   e.id = static_cast<uint64_t>(need(body, "id").as_int("id"));
   e.answer = whole_of(body, "answer");
   e.text = text_of(body, "text");
+  e.tokens = whole_of(body, "tokens");
   e.index = whole_of(body, "index");
   e.call = text_of(body, "call");
   e.name = text_of(body, "name");

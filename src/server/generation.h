@@ -36,6 +36,7 @@ struct Generation {
   std::optional<int64_t> reasoning_budget;  // Anthropic's, carried and not enforced yet
   std::string adapter;                      // id, stack "a+b"; empty: the default one, "none": none
   std::string owner;                        // whose request it is: owners take turns and share no prefixes
+  bool stream = false;                      // the answer is wanted as it comes, not only as a whole
   bool strict_admission = false;            // max_tokens beyond the context is refused instead of lowered
 };
 
@@ -57,6 +58,7 @@ struct Event {
   uint64_t id = 0;
   int64_t answer = 0;      // of n
   std::string text;        // text, reasoning, tool_args; the sentence of an error
+  int64_t tokens = 0;      // drawn since the last event of this answer that told of some
   int64_t index = 0;       // tool_*: of the call in its answer
   std::string call, name;  // tool_begin
   json::Value logprobs;    // text: [{token, bytes, id, logprob, top: [...]}]; null: none wanted

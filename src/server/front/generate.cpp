@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "net/sse.h"
 #include "server/front/keep_alive.h"
@@ -18,8 +19,10 @@ class Run : public std::enable_shared_from_this<Run> {
       : services_(services), call_(std::move(run)), client_(std::move(call)), received_(Clock::now()) {
     client_.request.body.clear();
     call_.generation.owner = client_.owner;
+    call_.generation.stream = call_.stream;
     call_.generation.strict_admission = services.settings.strict_admission;
     answers_.resize(static_cast<size_t>(call_.generation.n));
+    last_tokens_.resize(answers_.size());
     head_.request_id = client_.request_id;
     head_.created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   }
@@ -92,7 +95,7 @@ class Run : public std::enable_shared_from_this<Run> {
     if (ended_) return;
     if (event.kind == Event::Kind::error) return finish_with(problem_of(event));
     if (event.kind == Event::Kind::admitted) return admitted(event);
-    if (event.kind != Event::Kind::finish) note_token();
+    note_tokens(event);
     answers_[static_cast<size_t>(event.answer)].add(event);
     if (event.kind == Event::Kind::finish) ++finished_;
     if (call_.stream) write(call_.writer->event(event));
@@ -123,12 +126,22 @@ class Run : public std::enable_shared_from_this<Run> {
     return list;
   }
 
-  void note_token() {
+  void note_tokens(const Event& event) {
+    if (event.tokens == 0 || !call_.stream) return;
     const auto now = Clock::now();
+    Clock::time_point& last = last_tokens_[static_cast<size_t>(event.answer)];
     const std::lock_guard lock(services_.counters.mutex);
-    if (last_token_ == Clock::time_point()) services_.counters.ttft.add(seconds(now - received_));
-    else services_.counters.inter_token.add(seconds(now - last_token_));
-    last_token_ = now;
+    if (!std::exchange(has_tokens_, true)) services_.counters.ttft.add(seconds(now - received_));
+    if (last != Clock::time_point())
+      services_.counters.inter_token.add(seconds(now - last) / static_cast<double>(event.tokens), event.tokens);
+    last = now;
+  }
+  // Of an answer that comes as a whole: by the worker's account.
+  void note_times(const Usage& usage) {
+    if (call_.stream || usage.completion == 0) return;
+    const std::lock_guard lock(services_.counters.mutex);
+    services_.counters.ttft.add((usage.queue_ms + usage.prefill_ms) / 1e3);
+    services_.counters.inter_token.add(usage.decode_ms / 1e3 / static_cast<double>(usage.completion), usage.completion);
   }
   static double seconds(Clock::duration d) { return std::chrono::duration<double>(d).count(); }
 
@@ -152,6 +165,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void complete() {
     ended_ = true;
     const Usage usage = total(answers_);
+    note_times(usage);
     services_.counters.prompt_tokens += usage.prompt - usage.cached;
     services_.counters.cached_tokens += usage.cached;
     services_.counters.completion_tokens += usage.completion;
@@ -216,8 +230,8 @@ class Run : public std::enable_shared_from_this<Run> {
   uint64_t id_ = 0;
   Usage usage_;
   std::optional<std::optional<std::chrono::milliseconds>> keep_alive_;  // what the request asks for its model
-  Clock::time_point last_token_;
-  bool ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false;
+  std::vector<Clock::time_point> last_tokens_;                          // by answer
+  bool has_tokens_ = false, ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false;
 };
 
 }  // namespace

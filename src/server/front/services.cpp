@@ -5,11 +5,11 @@
 
 namespace hearth::server {
 
-void Counters::Histogram::add(double seconds) {
+void Counters::Histogram::add(double seconds, int64_t times) {
   const auto* bound = std::lower_bound(std::begin(kBounds), std::end(kBounds), seconds);
-  ++buckets[bound - std::begin(kBounds)];
-  sum += seconds;
-  ++count;
+  buckets[bound - std::begin(kBounds)] += times;
+  sum += seconds * static_cast<double>(times);
+  count += times;
 }
 
 void Counters::count(const std::string& route, int status) {

@@ -37,7 +37,7 @@ struct Counters {
     int64_t buckets[std::size(kBounds) + 1] = {};
     double sum = 0;
     int64_t count = 0;
-    void add(double seconds);
+    void add(double seconds, int64_t times = 1);
   };
   Histogram ttft, inter_token;  // under mutex
   void count(const std::string& route, int status);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -15,12 +17,17 @@ struct Session::Live {
   Generation generation;  // receiving thread, then the prompt thread
   std::atomic<bool> cancelled{false};
   std::string space;
-  int64_t prompt_tokens = 0;        // set before the engine hears of it
-  std::vector<int64_t> max_tokens;  // by answer
-  // Text thread:
-  std::vector<std::unique_ptr<AnswerText>> texts;
-  std::vector<bool> stopped;
-  int64_t cached = 0;
+  int64_t prompt_tokens = 0;  // set before the engine hears of it
+  struct Answer {
+    std::unique_ptr<AnswerText> text;  // none: cancelled before it began
+    int64_t max_tokens = 0;
+    // Text thread:
+    bool stopped = false;
+    std::vector<Event> kept;  // not sent yet
+    int64_t told = 0;         // tokens that events have told of
+    bool ended = false;
+  };
+  std::vector<Answer> answers;  // as many as wanted, before the engine hears of it
   // Under Session::mutex_:
   int64_t open = 0;  // answers that have not ended
 };
@@ -28,6 +35,9 @@ struct Session::Live {
 namespace {
 
 constexpr size_t kWaitingMax = 256;  // requests in the worker (reliability.md section 3)
+// Tokens that come faster than a screen shows them go together: each of the threads that hand them on takes the CPU
+// from the engine. The first one of an answer and its end go at once.
+constexpr auto kPace = std::chrono::milliseconds(16);
 
 PromptModel prompt_model(const WorkerModel& model) {
   const text::Tokenizer& tokenizer = model.text->tokenizer();
@@ -206,6 +216,7 @@ void Session::prepare(const LivePtr& live) {
   try {
     const Generation& g = live->generation;
     std::vector<decode::Request> requests;
+    live->answers.resize(static_cast<size_t>(g.n));
     if (!live->cancelled) {
       const Prompt prompt = make_prompt(g, prompt_model_);
       live->prompt_tokens = static_cast<int64_t>(prompt.ids.size());
@@ -224,13 +235,11 @@ void Session::prepare(const LivePtr& live) {
         AnswerGrammars::Made held = grammars_ ? grammars_->make(g, prompt) : AnswerGrammars::Made();
         requests.push_back(make_request(g, prompt_model_, prompt, answer));
         requests.back().constraint = std::move(held.constraint);
-        live->max_tokens.push_back(requests.back().max_tokens);
-        live->texts.push_back(std::make_unique<AnswerText>(
-            prompt_model_, prompt, g, held.shapes_calls ? AnswerText::Calls::streamed : AnswerText::Calls::whole));
-        live->stopped.push_back(false);
+        Live::Answer& told = live->answers[static_cast<size_t>(answer)];
+        told.max_tokens = requests.back().max_tokens;
+        told.text = std::make_unique<AnswerText>(
+            prompt_model_, prompt, g, held.shapes_calls ? AnswerText::Calls::streamed : AnswerText::Calls::whole);
       }
-    } else {
-      for (int64_t answer = 0; answer < g.n; ++answer) live->texts.push_back(nullptr), live->stopped.push_back(false);
     }
     commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
       start(scheduler, live, std::move(requests));
@@ -290,11 +299,16 @@ decode::Events Session::events_of(const LivePtr& live, int64_t answer) {
   events.admitted = [this, live, answer](int64_t, int64_t cached) {
     outputs_.push({.kind = Output::Kind::admitted, .live = live, .answer = answer, .cached = cached});
   };
-  events.token = [this, live, answer](const decode::TokenEvent& token) {
+  // What may end the answer is looked at before the engine has drawn far beyond it.
+  const bool may_stop = !live->generation.stops.empty() || !live->generation.parallel_tool_calls;
+  events.token = [this, live, answer, may_stop,
+                  first = live->generation.stream](const decode::TokenEvent& token) mutable {
+    const bool at_once = std::exchange(first, false) || may_stop;
     outputs_.push({.kind = Output::Kind::token,
                    .live = live,
                    .answer = answer,
-                   .token = {token.id, token.logprob, {token.top.begin(), token.top.end()}}});
+                   .token = {token.id, token.logprob, {token.top.begin(), token.top.end()}}},
+                  at_once ? Wake::now : Wake::later);
     return true;
   };
   events.done = [this, live, answer](decode::FinishReason reason, const decode::GenerateStats& stats) {
@@ -312,48 +326,96 @@ decode::Events Session::events_of(const LivePtr& live, int64_t answer) {
 // --- text thread ---
 
 void Session::run_text() {
+  using Clock = std::chrono::steady_clock;
   std::vector<Output> outputs;
-  std::string frames;
-  while (outputs_.take_all(outputs)) {
-    frames.clear();
-    for (Output& output : outputs) handle(output, frames);
+  Clock::time_point due = Clock::now();  // of what need not go at once
+  for (;;) {
+    const bool early = Clock::now() < due;
+    if (!(early ? outputs_.take_all_until(outputs, due) : outputs_.take_all(outputs))) break;
+    bool at_once = false;
+    for (Output& output : outputs) at_once |= handle(output);
     outputs.clear();  // what they share may be the last of a request
-    send(frames);
+    if (const auto now = Clock::now(); at_once || now >= due) {
+      if (!kept_.empty()) due = now + kPace;
+      send_kept();
+    }
+  }
+  send_kept();
+}
+
+namespace {
+
+// Whether `next` can stand in `last`, as one event for both.
+bool continues(const Event& last, const Event& next) {
+  const bool grows =
+      next.kind == Event::Kind::text || next.kind == Event::Kind::reasoning || next.kind == Event::Kind::tool_args;
+  return grows && last.kind == next.kind && last.index == next.index;
+}
+
+void grow(Event& last, Event& next) {
+  last.text += next.text;
+  last.tokens += next.tokens;
+  if (json::Array* more = next.logprobs.array()) {
+    if (last.logprobs.is_null()) last.logprobs = json::Array{};
+    for (json::Value& entry : *more) last.logprobs.array()->push_back(std::move(entry));
   }
 }
 
-void Session::append(std::string& frames, const Live& live, int64_t answer, std::vector<Event>& events) {
+}  // namespace
+
+void Session::keep(const LivePtr& live, int64_t answer, std::vector<Event>& events) {
+  std::vector<Event>& kept = live->answers[static_cast<size_t>(answer)].kept;
+  if (kept.empty() && !events.empty()) kept_.emplace_back(live, answer);
   for (Event& event : events) {
-    event.id = live.id;
-    event.answer = answer;
-    append_frame(frames, to_frame(event));
+    if (!kept.empty() && continues(kept.back(), event)) grow(kept.back(), event);
+    else kept.push_back(std::move(event));
   }
   events.clear();
 }
 
+// What is kept goes, but for answers that are wanted as a whole and have not ended.
+void Session::send_kept() {
+  std::string frames;
+  std::erase_if(kept_, [&](const auto& one) {
+    const auto& [live, answer] = one;
+    Live::Answer& told = live->answers[static_cast<size_t>(answer)];
+    if (!live->generation.stream && !told.ended) return false;
+    for (Event& event : told.kept) {
+      event.id = live->id;
+      event.answer = answer;
+      append_frame(frames, to_frame(event));
+    }
+    told.kept.clear();
+    return true;
+  });
+  send(frames);
+}
+
 void Session::stop_answer(const LivePtr& live, int64_t answer) {
-  live->stopped[static_cast<size_t>(answer)] = true;
+  live->answers[static_cast<size_t>(answer)].stopped = true;
   commands_.push([this, live, answer](decode::Scheduler& scheduler) {
     if (const auto row = running_.find({live->id, answer}); row != running_.end()) scheduler.cancel(row->second);
   });
 }
 
-void Session::handle(Output& output, std::string& frames) {
+// True: it is to be sent at once.
+bool Session::handle(Output& output) {
   const LivePtr& live = output.live;
-  const auto a = static_cast<size_t>(output.answer);
-  AnswerText* text = live->texts[a].get();
+  Live::Answer& answer = live->answers[static_cast<size_t>(output.answer)];
+  AnswerText* text = answer.text.get();
   std::vector<Event> events;
+  bool at_once = true;
   switch (output.kind) {
     case Output::Kind::admitted: {
-      live->cached = output.cached;
       Event event{.kind = Event::Kind::admitted};
-      event.usage = {.prompt = live->prompt_tokens, .cached = output.cached, .max_tokens = live->max_tokens[a]};
+      event.usage = {.prompt = live->prompt_tokens, .cached = output.cached, .max_tokens = answer.max_tokens};
       events.push_back(std::move(event));
       break;
     }
     case Output::Kind::token:
+      at_once = answer.told == 0 && live->generation.stream;
       // What comes behind a stop string was drawn before the engine heard of it.
-      if (!live->stopped[a] && !text->push({output.token.id, output.token.logprob, output.token.top}, events))
+      if (!answer.stopped && !text->push({output.token.id, output.token.logprob, output.token.top}, events))
         stop_answer(live, output.answer);
       break;
     case Output::Kind::done: {
@@ -362,14 +424,14 @@ void Session::handle(Output& output, std::string& frames) {
       Event event{.kind = Event::Kind::finish};
       const bool stopped = text && text->stop();
       // Drawn tokens behind a stop or behind the only call that is wanted make the engine's reason "cancelled".
-      event.reason = stopped || (live->stopped[a] && !live->cancelled) ? "stop" : std::string(name_of(output.reason));
+      event.reason = stopped || (answer.stopped && !live->cancelled) ? "stop" : std::string(name_of(output.reason));
       if (text && text->calls() > 0 && event.reason == "stop") event.reason = "tool_calls";
       if (stopped) event.stop = *text->stop();
       event.usage = {.prompt = live->prompt_tokens,
                      .cached = output.stats.cached_tokens,
                      .completion = text ? text->tokens() : 0,
                      .reasoning = text ? text->reasoning_tokens() : 0,
-                     .max_tokens = text ? live->max_tokens[a] : 0,
+                     .max_tokens = answer.max_tokens,
                      .queue_ms = output.stats.queue_ms,
                      .prefill_ms = output.stats.prefill_ms,
                      .decode_ms = output.stats.decode_ms};
@@ -384,15 +446,17 @@ void Session::handle(Output& output, std::string& frames) {
       break;
     }
   }
-  append(frames, *live, output.answer, events);
-  if (output.kind == Output::Kind::done || output.kind == Output::Kind::failed) {
-    bool last = false;
-    {
-      const std::lock_guard lock(mutex_);
-      last = --live->open == 0;
-    }
-    if (last) ended(live);
+  if (text && !events.empty()) events.front().tokens = text->tokens() - std::exchange(answer.told, text->tokens());
+  answer.ended = output.kind == Output::Kind::done || output.kind == Output::Kind::failed;
+  keep(live, output.answer, events);
+  if (!answer.ended) return at_once;
+  bool last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    last = --live->open == 0;
   }
+  if (last) ended(live);
+  return true;
 }
 
 }  // namespace hearth::server

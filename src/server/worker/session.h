@@ -72,8 +72,9 @@ class Session {
   void start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests);
   decode::Events events_of(const LivePtr& live, int64_t answer);
   json::Object answer_call(FrameKind kind, const json::Value& body);
-  void handle(Output& output, std::string& frames);
-  void append(std::string& frames, const Live& live, int64_t answer, std::vector<Event>& events);
+  bool handle(Output& output);
+  void keep(const LivePtr& live, int64_t answer, std::vector<Event>& events);
+  void send_kept();
   void send_error(uint64_t id, const Error& error, std::string code = {}, Usage usage = {});
   void send(std::string_view frames);
   void ended(const LivePtr& live);
@@ -94,7 +95,8 @@ class Session {
   Queue<std::function<void()>> prompts_;
   Queue<Command> commands_;
   Queue<Output> outputs_;
-  std::map<Key, decode::RequestId> running_;  // engine thread
+  std::vector<std::pair<LivePtr, int64_t>> kept_;  // text thread: answers with events that are not sent yet
+  std::map<Key, decode::RequestId> running_;       // engine thread
   std::thread prompt_thread_, engine_thread_, text_thread_;
 };
 
