@@ -13,6 +13,7 @@ import time
 
 TEXT = re.compile(rb'"text":\s*"(?!")')  # an event with a piece of the answer in it
 USAGE = re.compile(rb'"completion_tokens":\s*(\d+)')
+TIMINGS = re.compile(rb'"(?:queue|prefill)_ms":\s*([0-9.eE+-]+)')  # of hearth's own answers
 PROMPT = re.compile(rb'"prompt_tokens":\s*(\d+)')
 WAIT_S = 600
 TICK_S = 1e-6  # of an answer that came in one piece
@@ -31,6 +32,7 @@ class Burst:
     tokens: int  # of all answers
     seconds: float  # from the first byte sent to the last one read
     ttft_ms: list  # by client: request sent to first piece of text
+    added_ms: list  # by client: the same less queue and prefill by the server's own clock; empty where it tells none
     decode_tps: list  # by client: tokens behind the first, by the time since it
     prompt_tokens: int  # of the longest prompt, as the server counts
 
@@ -90,6 +92,10 @@ class Client:
             raise LoadError(f"the server answered {int(counted[-1])} tokens, asked for were {tokens}")
         return int(PROMPT.findall(self.read)[-1])
 
+    def added_ms(self) -> list:
+        told = TIMINGS.findall(self.read)
+        return [1e3 * (self.first - self.sent) - sum(float(t) for t in told[-2:])] if told else []
+
     def text(self) -> bytes:
         """The answer's pieces as they came, escapes and all."""
         return b"".join(re.findall(rb'"text":\s*"((?:[^"\\]|\\.)*)"', self.read))
@@ -122,6 +128,7 @@ def burst(host: str, port: int, requests: list, tokens: int) -> Burst:
         tokens=tokens * len(clients),
         seconds=max(c.last for c in clients) - begin,
         ttft_ms=[1e3 * (c.first - c.sent) for c in clients],
+        added_ms=[ms for c in clients for ms in c.added_ms()],
         decode_tps=[(tokens - 1) / max(c.last - c.first, TICK_S) for c in clients],
         prompt_tokens=max(prompts),
     )

@@ -51,6 +51,7 @@ def measure(server, subject: Subject, waves: list[list[str]], tokens: int) -> di
         load.burst(server.host, server.port, [load.body(p, tokens, subject.end_ids) for p in wave], tokens) for wave in waves
     ]
     return dict(
+        added_ttft_ms=[t for b in bursts for t in b.added_ms],
         tps=sum(b.tokens for b in bursts) / sum(b.seconds for b in bursts),
         ttft_ms=statistics.median(t for b in bursts for t in b.ttft_ms),
         decode_tps=statistics.median(t for b in bursts for t in b.decode_tps),
@@ -140,6 +141,7 @@ def record_of(options, subject: Subject, work: Workload, row: tuple, hello: dict
             error=run["error"] or context["error"],
             foreign_cpu_share=context["foreign"],
             slots=SLOTS,
+            added_ttft_ms=statistics.median(a for r in run["ours"] for a in r["added_ttft_ms"]),
             waves_a_round=run["waves"],
             ends_ignored_by="logit_bias",
             rounds=dict(ours=ours, peer=theirs),

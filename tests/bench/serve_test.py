@@ -44,7 +44,7 @@ class Scripted:
                 for word in ("on", "ce"):
                     self.event(dict(choices=[dict(index=0, text=word)]))
                 usage = dict(prompt_tokens=90, completion_tokens=asked["max_tokens"] - short)
-                self.event(dict(choices=[], usage=usage))
+                self.event(dict(choices=[], usage=usage, timings=dict(queue_ms=0.5, prefill_ms=1e3 * delay, decode_ms=1.0)))
                 if not tear:
                     self.wfile.write(b"data: [DONE]\n\n")
 
@@ -129,6 +129,7 @@ def test_a_run_gives_a_record_for_each_row(scripted):
         assert record["baseline"]["name"] == "llama-server" and record["ids_equal"] is True
         assert len(record["extra"]["rounds"]["ours"]) == record["n"] >= 3
     assert found["served decode"]["baseline"]["name"] == "hearth bench"
+    assert -0.5 <= found["serve 1"]["extra"]["added_ttft_ms"] < 1000, "less queue and prefill, as the server tells them"
     assert found["serve 32"]["shape"] == dict(B=32, T=8, S=98)
     ours, peer = found["serve 1 ttft"]["median"], found["serve 1 ttft"]["baseline"]["median"]
     assert ours < peer, "ours answers after 40 ms, the peer after 120"
