@@ -10,10 +10,10 @@ std::optional<std::chrono::milliseconds> parse_keep_alive(const std::string& tex
   const auto bad = [&] {
     return RequestError("keep_alive", "keep_alive must be seconds or a duration like 10m, or -1");
   };
-  if (text.starts_with('-')) return std::nullopt;
+  const bool for_good = text.starts_with('-');
   double total = 0;
-  const char* at = text.data();
-  const char* end = at + text.size();
+  const char* at = text.data() + for_good;
+  const char* end = text.data() + text.size();
   if (at == end) throw bad();
   while (at != end) {
     double value = 0;
@@ -38,6 +38,7 @@ std::optional<std::chrono::milliseconds> parse_keep_alive(const std::string& tex
     }
     total += value * unit;
   }
+  if (for_good) return std::nullopt;
   return std::chrono::milliseconds(static_cast<int64_t>(total * 1000));
 }
 

@@ -191,6 +191,7 @@ void Models::retire(const std::string& id, Entry& entry) {
   entry.worker = nullptr;
   entry.state = ModelState::absent;
   entry.unload_when_idle = entry.yields = false;
+  entry.ttl_set = false;  // asked of the model that was loaded, not of the next one
   if (!entry.waiters.empty()) enqueue(id, entry);
 }
 

@@ -43,7 +43,7 @@ void Models::tick() {
       if (entry.state == ModelState::waits_for_restart && !entry.needs_room && now >= entry.restart_at)
         enqueue(id, entry);
       if (!idle(entry) || entry.yields) continue;
-      const auto ttl = entry.ttl_set ? entry.ttl : entry.pinned ? std::nullopt : std::optional(options_.ttl);
+      const auto ttl = entry.pinned ? std::nullopt : entry.ttl_set ? entry.ttl : std::optional(options_.ttl);
       if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
         log::info("front", "{} is unloaded", id);
         retire(id, entry);
