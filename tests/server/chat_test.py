@@ -96,7 +96,8 @@ def test_max_tokens_beyond_the_context_is_lowered_and_said(server):
 
 def test_tokens_and_templates_can_be_asked_for(server):
     ids = server.post("/tokenize", {"content": "Hello there"}).json()["tokens"]
-    assert server.post("/detokenize", {"tokens": ids}).json() == {"content": "Hello there"}
+    for path in ("/detokenize", "/v1/detokenize"):
+        assert server.post(path, {"tokens": ids}).json() == {"content": "Hello there"}
     messages = [{"role": "user", "content": "Hi"}]
     rendered = server.post("/apply-template", {"messages": messages}).json()
     assert "Hi" in rendered["prompt"] and rendered["token_count"] == server.chat("Hi").json()["usage"]["prompt_tokens"]

@@ -112,3 +112,9 @@ def test_version_is_that_of_the_program(pool):
     said = subprocess.run([BINARY, "version"], capture_output=True, text=True, check=True).stdout
     version = pool.get("/version").json()
     assert version["version"].rstrip(")") in said
+
+
+def test_stats_are_the_same_under_both_paths(pool):
+    short, long = pool.get("/stats").json(), pool.get("/v1/stats").json()
+    assert short.keys() == long.keys() and short["server"] == long["server"] and short["models"] == long["models"]
+    assert {"batch", "admission", "prompt_cache"} <= short.keys()

@@ -17,6 +17,16 @@ def test_every_route_is_documented(server):
     assert table(server) - documented == set()
 
 
+def test_every_route_links_to_its_tests(server):
+    checklist = dict(re.findall(r"^\| `(/\S*)` \| (\[.*) \|$", PAGE, re.M))
+    assert set(checklist) == {path for _, path in table(server)}
+    for path, links in checklist.items():
+        for link in re.findall(r"\]\((\S+?)\)", links):
+            text = (ROOT / "docs" / link).resolve().read_text()
+            asked = path == "/v1/chat/completions" and ".chat(" in text
+            assert asked or path.split("{")[0] in text, (path, link)
+
+
 def test_every_documented_route_is_there(server):
     assert {(method, path) for method, path, _ in ROWS} - table(server) == set()
 
