@@ -55,7 +55,7 @@ void validate(const SamplerOptions& o, int64_t V) {
   in_range("temperature", o.temperature, o.temperature >= 0 && o.temperature <= 100, "0 to 100");
   in_range("top-p", o.top_p, o.top_p > 0 && o.top_p <= 1, "more than 0, up to 1");
   in_range("top-k", static_cast<double>(o.top_k), o.top_k >= 0, "0 (off) or more");
-  in_range("min-p", o.min_p, o.min_p >= 0 && o.min_p < 1, "0 up to, not including, 1");
+  in_range("min-p", o.min_p, o.min_p >= 0 && o.min_p <= 1, "0 to 1");
   in_range("xtc-probability", o.xtc_probability, o.xtc_probability >= 0 && o.xtc_probability <= 1, "0 to 1");
   in_range("xtc-threshold", o.xtc_threshold, o.xtc_threshold >= 0 && o.xtc_threshold <= 1, "0 to 1");
   in_range("repetition-penalty", o.repetition_penalty,

@@ -24,7 +24,7 @@ struct SamplerOptions {
   double temperature = 0;         // 0: argmax; ties take the lower id
   double top_p = 1;               // (0, 1]: smallest set whose mass reaches it, ties at the edge keep the lower id
   int64_t top_k = 0;              // 0: off
-  double min_p = 0;               // [0, 1): p_i >= min_p * p_max
+  double min_p = 0;               // [0, 1]: p_i >= min_p * p_max
   double xtc_probability = 0;     // [0, 1]
   double xtc_threshold = 0.1;     // [0, 1]: above it all but the least likely token are dropped
   double repetition_penalty = 1;  // z < 0 ? z c : z / c, once a distinct token; 1 and 0 are off

@@ -59,6 +59,9 @@ struct TokenEvent {
 // empty.
 struct Events {
   std::function<void(int64_t prompt, int64_t cached)> admitted;
+  // [V] behind the prompt, once, as the model gave them: no constraint, bias or penalty has touched them. During the
+  // call. An answer of max_tokens 0 gets them too.
+  std::function<void(std::span<const float> logits)> prompt_logits;
   std::function<bool(const TokenEvent& token)> token;  // false: that was enough (finish = stop)
   std::function<void(FinishReason reason, const GenerateStats& stats)> done;
   std::function<void(const Error& error)> failed;

@@ -129,6 +129,7 @@ bool Scheduler::prepare_draw(Row& row, std::span<float> logits) {
   if (row.first_logits == Clock::time_point()) {
     row.first_logits = Clock::now();
     row.stats.prefill_ms = ms_between(row.admitted, row.first_logits);
+    if (row.events.prompt_logits) row.events.prompt_logits(logits);
     keep_prompt(row);
     share_prompt(row, logits);
   }

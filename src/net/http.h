@@ -80,8 +80,8 @@ struct Handlers {
   std::function<std::variant<Response, BodyPlan>(const RequestHead&)> on_head{};
   std::function<void(Request, std::shared_ptr<Exchange>)> on_request{};
   // The body of answers that the server gives by itself (400, 408, 413, 414, 417, 431, 500, 501, 503, 505). Empty: the
-  // sentence as text/plain.
-  std::function<Response(int status, std::string_view sentence)> error_body{};
+  // sentence as text/plain. path: of the request, as far as one can be made out in bytes that may be none; else empty.
+  std::function<Response(int status, std::string_view sentence, std::string_view path)> error_body{};
 };
 
 // ASCII letters without case.

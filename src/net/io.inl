@@ -56,7 +56,7 @@ struct Core {
       : options(std::move(server_options)), handlers(std::move(server_handlers)) {}
 
   std::vector<std::shared_ptr<Connection>> all();
-  Response error_response(int status, std::string_view sentence) const noexcept;
+  Response error_response(int status, std::string_view sentence, std::string_view path) const noexcept;
 
   const ServerOptions options;
   const Handlers handlers;

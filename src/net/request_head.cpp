@@ -147,6 +147,20 @@ std::variant<std::optional<size_t>, Refusal> HeadScanner::scan(std::string_view 
   return std::nullopt;
 }
 
+std::string path_said(std::string_view bytes) {
+  bytes.remove_prefix(std::min(bytes.find_first_not_of("\r\n"), bytes.size()));
+  const std::string_view line = bytes.substr(0, bytes.find_first_of(std::string_view("\r\n\0", 3)));
+  const size_t space = line.find(' ');
+  if (space == line.npos) return "";
+  std::string_view target = line.substr(space + 1);
+  target = target.substr(0, target.find_first_of(" ?#"));
+  if (const size_t scheme = target.find("://"); scheme != target.npos && !target.starts_with('/')) {
+    target.remove_prefix(scheme + 3);
+    target.remove_prefix(std::min(target.find('/'), target.size()));
+  }
+  return target.starts_with('/') ? percent_decode(target).value_or(std::string(target)) : "";
+}
+
 std::optional<Header> parse_header_line(std::string_view line) {
   const size_t colon = line.find(':');
   if (colon == line.npos || !is_token(line.substr(0, colon))) return std::nullopt;

@@ -47,6 +47,9 @@ struct ParsedHead {
 // `bytes` is a whole head as HeadScanner found it. peer and over_unix_socket are left for the caller.
 std::variant<ParsedHead, Refusal> parse_head(std::string_view bytes, const HttpLimits& limits);
 
+// The path that the first line of these bytes names, which may be no request: empty where none can be made out.
+std::string path_said(std::string_view bytes);
+
 // "name: value" without its CRLF; absent if it is none.
 std::optional<Header> parse_header_line(std::string_view line);
 

@@ -79,10 +79,10 @@ std::vector<std::shared_ptr<Connection>> Core::all() {
   return out;
 }
 
-Response Core::error_response(int status, std::string_view sentence) const noexcept {
+Response Core::error_response(int status, std::string_view sentence, std::string_view path) const noexcept {
   if (handlers.error_body) {
     try {
-      Response out = handlers.error_body(status, sentence);
+      Response out = handlers.error_body(status, sentence, path);
       check_response(out.status, out.headers, out.content_type);
       return out;
     } catch (const std::exception& e) {

@@ -51,7 +51,7 @@ void Session::start() {
 void Session::start_refused() {
   asio::post(strand_, [self = self()] {
     if (self->state_ == State::closed) return;
-    Response response = self->core_.error_response(503, "the server has as many connections as it may have");
+    Response response = self->core_.error_response(503, "the server has as many connections as it may have", "");
     response.headers.emplace_back("Retry-After", "1");
     self->answer(std::move(response), true);
   });
@@ -86,6 +86,7 @@ void Session::on_deadline() {
   switch (state_) {
     case State::head:
       if (in_.empty()) return close(Exchange::End::cut);
+      path_ = path_said(in_);
       return refuse(408, fmt::format("the request's headers took more than {} ms", limits_.head_time.count()));
     case State::body: return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()));
     case State::exchange: return watch();
@@ -159,16 +160,21 @@ bool Session::advance_head() {
     set_deadline(limits_.head_time);
   }
   const auto scanned = scanner_->scan(in_);
-  if (const auto* refusal = std::get_if<Refusal>(&scanned)) return refuse(refusal->status, refusal->sentence), false;
+  if (const auto* refusal = std::get_if<Refusal>(&scanned)) {
+    path_ = path_said(in_);
+    return refuse(refusal->status, refusal->sentence), false;
+  }
   const auto size = std::get<std::optional<size_t>>(scanned);
   if (!size) return false;
   auto parsed = parse_head(std::string_view(in_).substr(0, *size), limits_);
+  if (std::holds_alternative<Refusal>(parsed)) path_ = path_said(in_);
   in_.erase(0, *size);
   scanner_.reset();
   deadline_.cancel();
   if (const auto* refusal = std::get_if<Refusal>(&parsed)) return refuse(refusal->status, refusal->sentence), false;
 
   parsed_ = std::move(std::get<ParsedHead>(parsed));
+  path_ = parsed_.head.path;
   parsed_.head.peer = peer_.address;
   parsed_.head.over_unix_socket = peer_.over_unix_socket;
   close_after_ = !parsed_.keep_alive;
@@ -243,7 +249,7 @@ bool Session::dispatch() {
 
 void Session::refuse(int status, std::string_view sentence) {
   log::debug("net", "{}: refused with {}: {}", peer_.address, status, sentence);
-  answer(core_.error_response(status, sentence), true);
+  answer(core_.error_response(status, sentence, path_), true);
 }
 
 // Nothing is read meanwhile: further requests of the connection wait too.
@@ -301,7 +307,7 @@ void Session::put(ExchangeState::Output output) {
   }
   out_counted_ = output.rest.size() + output.bytes.size();
   if (output.dropped) {
-    Response response = core_.error_response(500, "the request was dropped without an answer");
+    Response response = core_.error_response(500, "the request was dropped without an answer", path_);
     output.head = ResponseHead{response.status, std::move(response.headers), std::move(response.content_type)};
     output.bytes = std::move(response.body);
     output.ends = true;

@@ -87,6 +87,7 @@ class Session final : public Connection, public ExchangePort {
   ChunkedDecoder chunks_;
   std::string body_;
   size_t body_bytes_max_ = 0;
+  std::string path_;  // of the request at hand, for errors; of a broken one as far as it can be made out
   bool close_after_ = false, to_head_request_ = false;
 
   std::shared_ptr<ExchangeState> exchange_;

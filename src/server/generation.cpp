@@ -51,10 +51,13 @@ json::Value to_json(const Generation& g) {
   o["stops"] = std::move(stops);
   o["n"] = g.n;
   if (g.top_logprobs) o["top_logprobs"] = *g.top_logprobs;
+  if (g.raw_pieces) o["raw_pieces"] = true;
+  if (g.signal) o["signal"] = true;
   if (!g.tool_choice.is_null()) o["tool_choice"] = g.tool_choice;
   o["parallel_tool_calls"] = g.parallel_tool_calls;
   o["tool_grammar"] = g.tool_grammar;
   if (!g.format.is_null()) o["format"] = g.format;
+  if (g.any_whitespace) o["any_whitespace"] = true;
   o["template_kwargs"] = g.template_kwargs;
   if (g.thinking) o["thinking"] = *g.thinking;
   if (!g.reasoning_effort.empty()) o["reasoning_effort"] = g.reasoning_effort;
@@ -78,10 +81,13 @@ Generation generation_of(const json::Value& body) {
   for (const json::Value& stop : need(body, "stops").as_array("stops")) g.stops.push_back(stop.as_string("stops"));
   g.n = whole_of(body, "n", 1);
   g.top_logprobs = maybe_whole(body, "top_logprobs");
+  g.raw_pieces = flag_of(body, "raw_pieces", false);
+  g.signal = flag_of(body, "signal", false);
   if (const json::Value* choice = body.get("tool_choice")) g.tool_choice = *choice;
   g.parallel_tool_calls = flag_of(body, "parallel_tool_calls", true);
   g.tool_grammar = flag_of(body, "tool_grammar", true);
   if (const json::Value* format = body.get("format")) g.format = *format;
+  g.any_whitespace = flag_of(body, "any_whitespace", false);
   g.template_kwargs = need(body, "template_kwargs").as_object("template_kwargs");
   if (const json::Value* thinking = body.get("thinking")) g.thinking = thinking->as_bool("thinking");
   g.reasoning_effort = text_of(body, "reasoning_effort");
@@ -157,6 +163,7 @@ Frame to_frame(const Event& e) {
     case Event::Kind::finish:
       o["reason"] = e.reason;
       some("stop", e.stop);
+      if (!e.signal.is_null()) o["signal"] = e.signal;
       o["usage"] = usage_json(e.usage);
       break;
     case Event::Kind::error:
@@ -189,6 +196,7 @@ Event event_of(const Frame& frame) {
   if (const json::Value* logprobs = body.get("logprobs")) e.logprobs = *logprobs;
   e.reason = text_of(body, "reason");
   e.stop = text_of(body, "stop");
+  if (const json::Value* signal = body.get("signal")) e.signal = *signal;
   e.code = text_of(body, "code");
   e.param = text_of(body, "param");
   if (const json::Value* usage = body.get("usage")) e.usage = usage_of(*usage);

@@ -25,15 +25,18 @@ struct Generation {
   std::vector<std::string> stops;
   int64_t n = 1;
   std::optional<int64_t> top_logprobs;  // set: logprobs are wanted, with so many of the likeliest beside each
+  bool raw_pieces = false;              // their tokens are spelled as the vocabulary has them, not as text
+  bool signal = false;                  // nothing is drawn: the answer is the distribution behind the prompt
   json::Value tool_choice;              // "none", "auto", "required", or the name of a function as {"name": ...}
   bool parallel_tool_calls = true;
   bool tool_grammar = true;
   json::Value
       format;  // {"kind": "json_object" | "json_schema" | "regex" | "grammar" | "choice", "value": ...}; or null
+  bool any_whitespace = false;  // of a JSON format: white space between its tokens is free
   json::Object template_kwargs;
   std::optional<bool> thinking;             // reasoning_effort none: false, others: true
   std::string reasoning_effort;             // for templates that read it
-  std::optional<int64_t> reasoning_budget;  // Anthropic's, carried and not enforced yet
+  std::optional<int64_t> reasoning_budget;  // tokens of reasoning, behind which its closing marker is forced
   std::string adapter;                      // id, stack "a+b"; empty: the default one, "none": none
   std::string owner;                        // whose request it is: owners take turns and share no prefixes
   bool stream = false;                      // the answer is wanted as it comes, not only as a whole
@@ -64,6 +67,7 @@ struct Event {
   json::Value logprobs;    // text: [{token, bytes, id, logprob, top: [...]}]; null: none wanted
   std::string reason;      // finish: stop, length, tool_calls, cancelled; error: name of its ErrorKind
   std::string stop;        // finish: the stop string that was found
+  json::Value signal;      // finish: {bins, entropy, top}, where that was asked for
   std::string code;        // error: context_length_exceeded, ...
   std::string param;       // error: the field at fault
   Usage usage;  // admitted (prompt, cached, max_tokens), finish; error of a prompt that is too long: prompt, and

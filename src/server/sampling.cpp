@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "server/request_error.h"
 
 namespace hearth::server {
 namespace {
@@ -46,7 +47,8 @@ std::vector<std::pair<int32_t, float>> biases(const json::Value& value, int64_t 
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || !bias.is_number())
       fail(ErrorKind::invalid_argument, "{}", kWords);
-    if (id < 0 || id >= V) fail(ErrorKind::invalid_argument, "logit_bias names token {}, the vocabulary has {}", id, V);
+    if (id < 0 || id >= V)
+      throw RequestError("logit_bias", fmt::format("logit_bias names token {}, the vocabulary has {}", id, V));
     list.emplace_back(id, static_cast<float>(bias.as_double(key)));
   }
   return list;
@@ -58,6 +60,7 @@ void hlg(const json::Value& value, decode::SamplerOptions& o) {
   o.hlg = true;
   for (const auto& [key, v] : *object) {
     const std::string name = "hlg." + key;
+    if (v.is_null()) continue;
     if (key == "enabled") {
       if (!v.is_bool()) fail(ErrorKind::invalid_argument, "{} must be true or false", name);
       o.hlg = v.as_bool(name);
@@ -109,8 +112,11 @@ decode::SamplerOptions sampler_options(const json::Object& request, const json::
   fields.whole("frequency_context_size", o.frequency_context);
   if (const json::Value* seed = fields.find("seed")) o.seed = static_cast<uint64_t>(Fields::whole_of("seed", *seed));
   if (const json::Value* bias = fields.find("logit_bias")) o.logit_bias = biases(*bias, V);
-  if (const json::Value* curve = fields.find("hlg")) hlg(*curve, o);
-  if (const json::Value* points = fields.find("curve")) curve(*points, o);
+  // The two curves exclude each other: one that the request has puts the other's default out.
+  const bool own = request.find("hlg") || request.find("curve");
+  const auto of_curve = [&](std::string_view key) { return own ? request.find(key) : fields.find(key); };
+  if (const json::Value* value = of_curve("hlg"); value && !value->is_null()) hlg(*value, o);
+  if (const json::Value* value = of_curve("curve"); value && !value->is_null()) curve(*value, o);
   if (o.top_p == 0) o.top_p = 1;  // off, as clients write it
   decode::validate(o, V);
   return o;

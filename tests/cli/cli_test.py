@@ -94,7 +94,7 @@ def test_every_verb_has_help_of_80_columns_and_refuses_unknown_flags(run):
     (["tokenize", "x"], ["TEXT or --chat FILE"]),
     # Refused before a model is looked for.
     (["generate", "x", "hi", "--top-p", "0"], ["top-p is 0, expected more than 0, up to 1"]),
-    (["generate", "x", "hi", "--min-p", "1"], ["min-p is 1, expected 0 up to, not including, 1"]),
+    (["generate", "x", "hi", "--min-p", "1.1"], ["--min-p is '1.1'"]),
     (["generate", "x", "hi", "--kv-quant", "5"], ["--kv is '5'", "off, 8, 4"]),
     (["generate", "x", "hi", "--seed", "-1"], ["--seed is '-1'"]),
     (["kl", "x", "y"], ["kl needs --data FILE"]),

@@ -18,13 +18,19 @@ struct Answer {
   Ids ids;
   std::vector<float> logprobs;
   std::vector<Top> tops;
-  std::string end;  // name of the reason, or the error
+  std::vector<float> logits;  // behind the prompt
+  std::string end;            // name of the reason, or the error
   int64_t cached = -1;
   GenerateStats stats;
 };
 
 inline Events into(Answer& answer) {
   return {.admitted = [&answer](int64_t, int64_t cached) { answer.cached = cached; },
+          .prompt_logits =
+              [&answer](std::span<const float> logits) {
+                EXPECT_TRUE(answer.logits.empty()) << "once";
+                answer.logits.assign(logits.begin(), logits.end());
+              },
           .token =
               [&answer](const TokenEvent& token) {
                 EXPECT_EQ(answer.end, "");

@@ -190,6 +190,8 @@ TEST(MinP, keeps_what_is_likely_enough_beside_the_best) {
   EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 2, 3}));
   o.min_p = 0.6;
   EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1, 3}));
+  o.min_p = 1;
+  EXPECT_EQ(kept(o, logs({0.1, 0.4, 0.2, 0.3})), (Ids{1}));
 }
 
 TEST(TopK, keeps_k_and_ties_go_to_the_lower_id) {
@@ -514,8 +516,7 @@ TEST(Validate, names_option_value_and_range) {
   EXPECT_EQ(says([](SamplerOptions& o) { o.top_p = 0; }),
             "invalid_argument: top-p is 0, expected more than 0, up to 1");
   EXPECT_EQ(says([](SamplerOptions& o) { o.top_k = -1; }), "invalid_argument: top-k is -1, expected 0 (off) or more");
-  EXPECT_EQ(says([](SamplerOptions& o) { o.min_p = 1; }),
-            "invalid_argument: min-p is 1, expected 0 up to, not including, 1");
+  EXPECT_EQ(says([](SamplerOptions& o) { o.min_p = 1.01; }), "invalid_argument: min-p is 1.01, expected 0 to 1");
   EXPECT_EQ(says([](SamplerOptions& o) { o.xtc_probability = 1.5; }),
             "invalid_argument: xtc-probability is 1.5, expected 0 to 1");
   EXPECT_EQ(says([](SamplerOptions& o) { o.repetition_context = -1; }),

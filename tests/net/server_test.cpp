@@ -130,15 +130,25 @@ TEST(HttpServer, the_owner_writes_error_bodies) {
   Handlers handlers;
   handlers.on_head = [](const RequestHead&) { return BodyPlan{10}; };
   handlers.on_request = [](Request, const std::shared_ptr<Exchange>&) {};
-  handlers.error_body = [](int status, std::string_view sentence) {
-    return Response{.status = status, .headers = {{"x-request-id", "7"}}, .body = "{" + std::string(sentence) + "}"};
+  handlers.error_body = [](int status, std::string_view sentence, std::string_view path) {
+    return Response{.status = status,
+                    .headers = {{"x-request-id", "7"}, {"x-path", std::string(path)}},
+                    .body = "{" + std::string(sentence) + "}"};
   };
   const HttpServer server({}, handlers);
-  for (const auto& [request, status] :
-       {std::pair{std::string("nonsense\r\n\r\n"), 400}, {post("/", "12345678901"), 413}, {get("/"), 500}}) {
+  struct Case {
+    std::string request;
+    int status;
+    std::string path;
+  };
+  for (const auto& [request, status, path] :
+       {Case{"nonsense\r\n\r\n", 400, ""}, Case{post("/p", "12345678901"), 413, "/p"}, Case{get("/a?b"), 500, "/a"},
+        Case{"POST /v1/x HTTP/9.9\r\n\r\n", 505, "/v1/x"}, Case{"POST /v%31/x?q HTTP/1.1\r\n\r\n", 400, "/v1/x"},
+        Case{"POST http://h/y HTTP/1.1\r\nA: " + std::string(20'000, 'a') + "\r\n\r\n", 431, "/y"}}) {
     RawClient client(server.port());
     const RawResponse r = client.ask(request);
     EXPECT_EQ(r.status, status);
+    EXPECT_NE(r.head.find("x-path: " + path + "\r\n"), r.head.npos) << r.head;
     EXPECT_NE(r.head.find("x-request-id: 7\r\n"), r.head.npos);
     EXPECT_TRUE(r.body.starts_with("{") && r.body.ends_with("}")) << r.body;
   }

@@ -3,9 +3,10 @@ import base64
 import json
 import math
 import struct
+import time
 
 import pytest
-from running import Server
+from running import Server, raw
 
 TEXTS = ["The harbour lay quiet under the morning fog.", "Nobody spoke of the ship.", "你好，世界"]
 
@@ -50,3 +51,28 @@ def test_each_model_does_its_own_work(embedder, server):
     answer = server.post("/v1/embeddings", {"input": "Hi"})
     assert answer.status == 400 and "no embedding model" in answer.json()["error"]["message"]
     assert embedder.post("/tokenize", {"content": "Hello"}).json()["count"] > 0
+
+
+def test_a_client_that_goes_away_ends_its_request(embedder):
+    """More than a worker embeds at once: it stops between two steps, and the next client finds it free."""
+    body = json.dumps({"input": [f"{i} " + "word " * 200 for i in range(1500)]}).encode()
+    head = f"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    token = {"Authorization": "Bearer " + embedder.token()}
+
+    def until(holds):
+        deadline = time.monotonic() + 100
+        while not holds():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def stats():
+        return embedder.get("/stats").json()["batch"]
+
+    before = stats()["cancelled_rows"]
+    with raw(embedder) as running, raw(embedder) as waiting:
+        for connection in (running, waiting):
+            connection.sendall(head.encode() + body)
+        until(lambda: embedder.get("/api/ps", headers=token).json()["models"][0]["open_requests"] == 2)
+    until(lambda: stats()["cancelled_rows"] == before + 2)
+    assert 'hearth_requests_total{route="/v1/embeddings",code="499"} 2' in embedder.get("/metrics").body.decode()
+    assert len(vectors(embedder.post("/v1/embeddings", {"input": "x"}))) == 1

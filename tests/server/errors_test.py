@@ -1,7 +1,9 @@
 """What is wrong with a request is said in its dialect's shape, names the field and never an internal path."""
 import json
+import socket
 
 import pytest
+from running import raw
 
 MESSAGES = [{"role": "user", "content": "Hi"}]
 
@@ -45,7 +47,19 @@ def refused(answer, status, param=None, words=""):
     ({"best_of": 3}, "best_of", "best_of"),
     ({"echo": True}, "echo", "echo"),
     ({"suffix": "x"}, "suffix", "suffix"),
-    ({"reasoning_budget": 64}, "reasoning_budget", "not supported"),
+    ({"reasoning_budget": -1}, "reasoning_budget", "between 0"),
+    ({"any_whitespace": 1}, "any_whitespace", "bool"),
+    ({"hlg": {"width": "wide"}}, "hlg", "hlg.width"),
+    ({"hlg": {"pivot": "mode"}}, "hlg", "top, entropy, median"),
+    ({"curve": {"points": [{"x_pct": 1, "y_pct": 2}, {"x_pct": 2, "y_pct": 1}]}}, "curve", "falls"),
+    ({"curve": {"points": [{"x_pct": 1, "y_pct": 1}, {"x_pct": 9, "y_pct": 9}]}, "hlg": {}}, "curve", "both"),
+    ({"logit_bias": {"49152": 1}}, "logit_bias", "49152"),
+    ({"repetition_penalty": 0.001}, "repetition_penalty", "0.01"),
+    ({"keep_alive": "soon"}, "keep_alive", "10m"),
+    ({"chat_template_kwargs": {"tools": []}}, "chat_template_kwargs", "tools"),
+    ({"chat_template_kwargs": {"bos_token": "x"}}, "chat_template_kwargs", "bos_token"),
+    ({"chat_template_kwargs": {"add_generation_prompt": False}}, "chat_template_kwargs", "add_generation_prompt"),
+    ({"logprobs": True, "logprobs_format": "mlx", "stream": True}, "logprobs_format", "streamed"),
     ({"response_format": {"type": "yaml"}}, "response_format", "json_object"),
     ({"tools": [{"function": {}}]}, "tools", "tools[0].function.name"),
     ({"tool_choice": "required"}, "tool_choice", "no tools"),
@@ -94,6 +108,56 @@ def test_a_prompt_beyond_the_context_is_refused_in_words_that_clients_know(serve
 def test_a_large_body_is_413(server):
     refused(server.post("/v1/chat/completions", b" " * (33 << 20)), 413)
     assert server.get("/health").status == 200
+
+
+def sent(server, data):
+    """The head and the body of the answer to these bytes."""
+    with raw(server) as connection:
+        connection.sendall(data)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return head.decode(), json.loads(body)
+
+
+JSON_TYPE = "Content-Type: application/json\r\n"
+AHEAD_OF_ROUTING = [
+    ("POST", "HTTP/9.9", "Host: localhost\r\n", 505),
+    ("POST", "HTTP/1.1", "", 400),
+    ("PO,ST", "HTTP/1.1", "Host: localhost\r\n", 400),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nfolded\r\n", 400),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nA: " + "a" * 17_000 + "\r\n", 431),
+    ("POST", "HTTP/1.1", "Host: localhost\r\n" + "A: b\r\n" * 120, 431),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nTransfer-Encoding: gzip\r\n", 501),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nExpect: a miracle\r\n", 417),
+    ("POST", "HTTP/1.1", "Host: evil.example\r\n", 421),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nOrigin: http://evil.example\r\n", 403),
+    ("POST", "HTTP/1.1", "Host: localhost\r\nContent-Length: 2\r\n", 415),
+    ("POST", "HTTP/1.1", "Host: localhost\r\n" + JSON_TYPE + f"Content-Length: {33 << 20}\r\n", 413),
+    ("GET", "HTTP/1.1", "Host: localhost\r\n", 405),
+]
+
+
+@pytest.mark.parametrize("method, version, headers, status", AHEAD_OF_ROUTING)
+def test_errors_ahead_of_routing_have_the_shape_of_the_path(server, method, version, headers, status):
+    for path in ("/v1/messages", "/v1/messages?beta=true", "/v1/messages/count_tokens", "/v1/mess%61ges"):
+        head, body = sent(server, f"{method} {path} {version}\r\n{headers}\r\n".encode())
+        assert head.split()[1] == str(status), (path, head)
+        assert set(body) == {"type", "error", "request_id"} and body["type"] == "error", (path, body)
+        assert body["error"]["type"] and body["error"]["message"]
+        assert f"x-request-id: {body['request_id']}" in head and f"\r\nrequest-id: {body['request_id']}" in head
+    for path in ("/v1/chat/completions", "/v1/messagesque"):
+        head, body = sent(server, f"{method} {path} {version}\r\n{headers}\r\n".encode())
+        assert set(body) == {"error"} and set(body["error"]) >= {"message", "type", "param", "code"}, (path, body)
+        assert "\r\nrequest-id:" not in head
+
+
+def test_bodies_in_broken_chunks_have_the_shape_of_the_path(server):
+    request = "POST {} HTTP/1.1\r\nHost: localhost\r\n" + JSON_TYPE + "Transfer-Encoding: chunked\r\n\r\nzz\r\n"
+    assert sent(server, request.format("/v1/messages").encode())[1]["type"] == "error"
+    assert "type" not in sent(server, request.format("/v1/completions").encode())[1]
 
 
 def test_health_is_exactly_this(server):

@@ -176,3 +176,13 @@ def test_a_thousand_connections_that_close_at_once_leave_nothing(keyed):
     while fds() > before + 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert fds() <= before + 2
+
+
+def test_a_missing_key_is_refused_in_the_shape_of_the_path(keyed):
+    for path in ("/v1/messages", "/v1/messages/count_tokens"):
+        for headers in ({}, {"x-api-key": "key-of-nobody"}):
+            answer = keyed.post(path, {}, headers=headers, source="127.9.0.1")
+            body = answer.json()
+            assert answer.status == 401 and body["type"] == "error" and body["error"]["type"] == "authentication_error", body
+            assert answer.headers["request-id"] == answer.headers["x-request-id"] == body["request_id"]
+    assert set(keyed.post("/signal", {}, source="127.9.0.1").json()) == {"error"}

@@ -7,6 +7,7 @@ import ipaddress
 import itertools
 import json
 import os
+import random
 import re
 import uuid
 
@@ -80,6 +81,40 @@ def test_schemas_accept_and_reject_as_the_oracle_does(tokenizer):
     assert not differences, f"{len(differences)} of {compared * TEXTS}:\n" + "\n".join(sorted(differences, key=len)[:6])
     assert not one_sided, f"{len(one_sided)} schemas are taken by one side alone: {one_sided[:5]}"
     assert compared >= SCHEMAS * 5 // 6 and accepted > compared * 2, (compared, accepted)
+
+
+WHITESPACE = r"[ \t\r\n]{0,128}"
+
+
+def spaced(text, seed):
+    """The same JSON with white space between its tokens."""
+    rng = random.Random(seed)
+    out = []
+    for token in re.findall(r'"(?:[^"\\]|\\.)*"|[][{}:,]|[^][{}:," ]+| +', text):
+        out += [token, "".join(rng.choice(" \t\r\n") for _ in range(rng.choice([0, 0, 1, 2, 9, 128])))]
+    return "".join(out[:-1])
+
+
+def test_any_whitespace_accepts_and_rejects_as_the_oracle_does(tokenizer):
+    cases = [Cases(seed) for seed in range(2000, 2000 + SCHEMAS // 2)]
+    schemas = [c.document() for c in cases]
+    texts = [[spaced(t, i) for i, t in enumerate(filter(plain, c.texts(s, TEXTS)))] for c, s in zip(cases, schemas)]
+    texts = [t + [x.replace(",", "," + " " * 129, 1) for x in t[:3] if "," in x] for t in texts]
+    answers = hearth_answers([{"kind": "schema", "whitespace": True, "grammar": s, "texts": t} for s, t in zip(schemas, texts)])
+    compared, differences, accepted = 0, [], 0
+    for seed, (schema, text_list, answer) in enumerate(zip(schemas, texts, answers), 2000):
+        grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides={"whitespace_pattern": WHITESPACE})
+        oracle = Oracle(tokenizer, grammar)
+        if "error" in answer or oracle.error:
+            continue
+        compared += 1
+        for text, got in zip(text_list, answer["accepts"]):
+            want = oracle.accepts(text)
+            accepted += want
+            if got != want:
+                differences.append(f"seed {seed}: hearth {got}, oracle {want}\n  {json.dumps(schema, ensure_ascii=False)}\n  {text!r}")
+    assert not differences, f"{len(differences)} of {compared * TEXTS}:\n" + "\n".join(sorted(differences, key=len)[:6])
+    assert compared >= SCHEMAS // 2 * 5 // 6 and accepted > compared * 2, (compared, accepted)
 
 
 def test_walks_are_valid_by_the_oracle(tokenizer):

@@ -36,6 +36,7 @@ void Collected::add(const Event& event) {
     case Event::Kind::finish:
       reason = event.reason;
       stop = event.stop;
+      signal = event.signal;
       usage = event.usage;
       break;
     case Event::Kind::tool_end:

@@ -32,6 +32,7 @@ struct Collected {
   std::vector<Part> parts;
   json::Array logprobs;
   std::string reason, stop;  // of finish
+  json::Value signal;        // the same
   Usage usage;
 
   void add(const Event& event);

@@ -197,6 +197,7 @@ ChatRequest parse_chat(const json::Object& body) {
   if (const json::Value* format = present(body, "logprobs_format")) request.mlx_logprobs = *format->string() == "mlx";
   if (request.mlx_logprobs && request.stream)
     throw RequestError("logprobs_format", "logprobs_format mlx is for answers that are not streamed");
+  g.raw_pieces = request.mlx_logprobs;
   if (const json::Value* tools = present(body, "tools"); tools && tools->array()->size() > 0) {
     check_tools(*tools);
     g.tools = *tools;
@@ -234,21 +235,19 @@ json::Object timings_json(const Usage& u) {
 
 namespace {
 
-// Entries as they come from the worker are OpenAI's already; mlx wants {id, logprob}, or top-1 with a list.
+// Entries as they come from the worker are OpenAI's already; mlx wants {id, logprob}, or the likeliest token merged
+// with the list of the likeliest.
 json::Value mlx_entry(const json::Value& entry) {
-  json::Object o;
-  o["id"] = *entry.get("id");
-  o["logprob"] = *entry.get("logprob");
+  const auto some = [](const json::Value& from, std::initializer_list<const char*> keys) {
+    json::Object o;
+    for (const char* key : keys) o[key] = *from.get(key);
+    return o;
+  };
   const json::Value* top = entry.get("top_logprobs");
-  if (!top || top->array()->size() == 0) return o;
+  if (!top || top->array()->size() == 0) return some(entry, {"id", "logprob"});
   json::Array list;
-  for (const json::Value& t : *top->array()) {
-    json::Object one;
-    one["id"] = *t.get("id");
-    one["token"] = *t.get("token");
-    one["logprob"] = *t.get("logprob");
-    list.push_back(std::move(one));
-  }
+  for (const json::Value& t : *top->array()) list.emplace_back(some(t, {"id", "token", "logprob"}));
+  json::Object o = *list[0].object();
   o["top_logprobs"] = std::move(list);
   return o;
 }

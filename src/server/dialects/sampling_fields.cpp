@@ -1,7 +1,9 @@
 #include "server/dialects/sampling_fields.h"
 
 #include <charconv>
+#include <cmath>
 
+#include "decode/transfer_curve.h"
 #include "server/http/problem.h"
 
 namespace hearth::server {
@@ -36,7 +38,8 @@ constexpr Field kFields[] = {
     {"adapter", FieldType::string, "an adapter, a stack a+b, or none", 0, 1024},
     {"reasoning_effort", FieldType::string, "none turns thinking off", -kUnbounded, kUnbounded,
      "none|minimal|low|medium|high|xhigh"},
-    {"reasoning_budget", FieldType::integer, "not supported yet", 0, 1 << 28},
+    {"reasoning_budget", FieldType::integer, "tokens of reasoning, behind which it is closed", 0, 1 << 28},
+    {"any_whitespace", FieldType::boolean, "true: white space between the tokens of a JSON format is free"},
     {"chat_template_kwargs", FieldType::object, "further variables of the chat template"},
     {"keep_alive", FieldType::string_or_number, "how long the model stays loaded: seconds or 10m; -1: for good"},
     {"speculation", FieldType::boolean, "false: no drafts"},
@@ -65,17 +68,69 @@ void check_biases(const json::Object& bias) {
   for (const auto& [key, value] : bias) {
     int32_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || !value.is_number())
+    if (error != std::errc() || end != key.data() + key.size() || !value.is_number() ||
+        !std::isfinite(static_cast<float>(value.as_double(key))))
       throw RequestError("logit_bias", "logit_bias must be a dict of int to float");
   }
 }
 
+// Members that the sampler reads; what it would refuse is refused here, with the field's name.
+void check_hlg(const json::Value& hlg) {
+  static constexpr Field kMembers[] = {
+      {"enabled", FieldType::boolean, ""},
+      {"width", FieldType::number, "", 0, 1e300},
+      {"shoulder", FieldType::number, "", 1e-300, 1e300},
+      {"toe", FieldType::number, "", 1e-300, 1e300},
+      {"pivot_offset", FieldType::number, "", -1e300, 1e300},
+      {"pivot", FieldType::string, "", -kUnbounded, kUnbounded, "top|entropy|median"},
+  };
+  try {
+    check_fields(*hlg.object(), kMembers);
+  } catch (const RequestError& error) {
+    throw RequestError("hlg", fmt::format("hlg.{}", error.what()));
+  }
+}
+
+bool is_on(const json::Value* hlg) {
+  if (!hlg) return false;
+  const json::Value* enabled = hlg->get("enabled");
+  return !enabled || enabled->is_null() || enabled->as_bool("enabled");
+}
+
 }  // namespace
+
+void check_curve(const json::Value& curve, std::string_view param) {
+  const json::Value* points = curve.get("points");
+  const std::string name(param);
+  if (!points || !points->array())
+    throw RequestError(name, fmt::format("{} must have points, an array of {{x_pct, y_pct}}", param));
+  std::vector<decode::CurvePoint> list;
+  for (size_t i = 0; i < points->array()->size(); ++i) {
+    const json::Value& point = (*points->array())[i];
+    const json::Value *x = point.get("x_pct"), *y = point.get("y_pct");
+    if (!x || !y || !x->is_number() || !y->is_number())
+      throw RequestError(name, fmt::format("{}: point {} must have x_pct and y_pct, two numbers", param, i + 1));
+    list.push_back({x->as_double("x_pct"), y->as_double("y_pct")});
+  }
+  try {
+    decode::TransferCurve{list};
+  } catch (const Error& error) {
+    throw RequestError(name, fmt::format("{}: {}", param, error.what()));
+  }
+}
 
 std::span<const Field> sampling_fields() { return kFields; }
 
 void read_sampling(const json::Object& body, Generation& g) {
   check_fields(body, kFields);
+  const json::Value *hlg = present(body, "hlg"), *curve = present(body, "curve");
+  if (hlg) check_hlg(*hlg);
+  if (curve) check_curve(*curve, "curve");
+  if (curve && is_on(hlg)) throw RequestError("curve", "hlg and curve are both given, one of them can draw");
+  if (const json::Value* penalty = present(body, "repetition_penalty"))
+    if (const double c = penalty->as_double("repetition_penalty"); c != 0 && c < 0.01)
+      throw RequestError("repetition_penalty",
+                         fmt::format("repetition_penalty must be 0 (off) or between 0.01 and 100, not {}", c));
   for (const std::string_view key : kSampler)
     if (const json::Value* value = present(body, key)) g.sampling[key] = *value;
   if (const json::Value* seed = present(body, "seed")) g.sampling["seed"] = seed->as_int("seed") & INT64_MAX;
@@ -94,9 +149,9 @@ void read_sampling(const json::Object& body, Generation& g) {
     }
   }
   if (const json::Value* effort = present(body, "reasoning_effort")) set_effort(g, *effort->string());
-  if (present(body, "reasoning_budget"))
-    throw RequestError("reasoning_budget",
-                       "reasoning_budget is not supported yet; max_tokens bounds thinking and answer together");
+  if (const json::Value* budget = present(body, "reasoning_budget"))
+    g.reasoning_budget = budget->as_int("reasoning_budget");
+  if (const json::Value* any = present(body, "any_whitespace")) g.any_whitespace = any->as_bool("any_whitespace");
 }
 
 void set_effort(Generation& g, const std::string& effort) {

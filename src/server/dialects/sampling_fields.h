@@ -16,6 +16,9 @@ void read_sampling(const json::Object& body, Generation& generation);
 // reasoning_effort, by whatever name it came: none turns thinking off, any other turns it on.
 void set_effort(Generation& generation, const std::string& effort);
 
+// Throws RequestError(param) for a curve {points} that cannot draw.
+void check_curve(const json::Value& curve, std::string_view param);
+
 // stop: a string or a list, 16 of 256 bytes.
 std::vector<std::string> read_stops(const json::Value& value, std::string_view param);
 

@@ -10,7 +10,9 @@ namespace {
 
 // The shape of an error before any route is known.
 Dialect dialect_of(std::string_view path) {
-  return path.starts_with("/v1/messages") ? Dialect::anthropic : Dialect::openai;
+  constexpr std::string_view kMessages = "/v1/messages";
+  const bool under = path.starts_with(kMessages) && (path.size() == kMessages.size() || path[kMessages.size()] == '/');
+  return under ? Dialect::anthropic : Dialect::openai;
 }
 
 bool is_json(std::string_view type) {
@@ -25,6 +27,11 @@ uint64_t declared_length(const net::RequestHead& head) {
   uint64_t length = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   return error == std::errc() ? length : UINT64_MAX;
+}
+
+void put_request_id(std::vector<net::Header>& headers, std::string_view path, const std::string& request_id) {
+  headers.emplace_back("x-request-id", request_id);
+  if (dialect_of(path) == Dialect::anthropic) headers.emplace_back("request-id", request_id);
 }
 
 Problem refusal(int status, std::string message, std::string code) {
@@ -56,10 +63,10 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   handlers.on_request = [this](net::Request request, std::shared_ptr<net::Exchange> exchange) {
     on_request(std::move(request), std::move(exchange));
   };
-  handlers.error_body = [](int status, std::string_view sentence) {
+  handlers.error_body = [](int status, std::string_view sentence, std::string_view path) {
     const std::string request_id = random_id("req_");
-    net::Response response = error_response(Dialect::openai, refusal(status, std::string(sentence), ""), request_id);
-    response.headers.emplace_back("x-request-id", request_id);
+    net::Response response = error_response(dialect_of(path), refusal(status, std::string(sentence), ""), request_id);
+    put_request_id(response.headers, path, request_id);
     return response;
   };
   http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
@@ -106,8 +113,7 @@ net::Response Front::refuse(const net::RequestHead& head, const Problem& problem
 
 std::vector<net::Header> Front::answer_headers(const net::RequestHead& head, const std::string& request_id) const {
   std::vector<net::Header> headers = auth_->cors_headers(head);
-  headers.emplace_back("x-request-id", request_id);
-  if (dialect_of(head.path) == Dialect::anthropic) headers.emplace_back("request-id", request_id);
+  put_request_id(headers, head.path, request_id);
   headers.emplace_back("X-Content-Type-Options", "nosniff");
   return headers;
 }

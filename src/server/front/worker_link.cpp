@@ -136,7 +136,7 @@ void WorkerLink::tell(FrameKind kind, uint64_t id) {
   outgoing_.push(std::move(frame));
 }
 
-void WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
+uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
   uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -153,12 +153,14 @@ void WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
     event.text = "the model's worker has ended";
     event.reason = name_of(ErrorKind::device_lost);
     event.code = "worker_lost";
-    return reply(&event, {});
+    reply(&event, {});
+    return id;
   }
   body["id"] = id;
   std::string frame;
   append_frame(frame, {kind, std::move(body)});
   outgoing_.push(std::move(frame));
+  return id;
 }
 
 void WorkerLink::drain() {

@@ -52,7 +52,7 @@ class WorkerLink {
   void cancel(uint64_t id);
   void hold(uint64_t id);  // until release(): the client reads too slowly
   void release(uint64_t id);
-  void call(FrameKind kind, json::Object body, Reply reply);
+  uint64_t call(FrameKind kind, json::Object body, Reply reply);  // its id, for cancel()
 
   void drain();                                            // no new requests; the worker ends behind its last answer
   bool wait_end(std::chrono::milliseconds at_most) const;  // false: it still runs

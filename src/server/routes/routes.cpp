@@ -15,6 +15,8 @@ std::span<const Route* const> routes() {
       &kResponse,
       &kDeleteResponse,
       &kEmbeddings,
+      &kSignal,
+      &kGenerate,
       &kAdapters,
       &kModels,
       &kModel,

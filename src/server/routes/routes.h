@@ -9,6 +9,7 @@ extern const Route kMessages, kCountTokens;
 extern const Route kResponses, kResponse, kDeleteResponse;
 extern const Route kAdapters;
 extern const Route kEmbeddings;
+extern const Route kSignal, kGenerate;
 extern const Route kModels, kModel;
 extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;
 extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;

@@ -1,26 +1,92 @@
 #include "server/routes/worker_calls.h"
 
+#include <mutex>
+
 namespace hearth::server {
+namespace {
+
+// One call under way. The reply comes on the link's thread, the client's end on an I/O thread: both under the lock.
+class Ask : public std::enable_shared_from_this<Ask> {
+ public:
+  Ask(Services& services, Call call, json::Object body, std::function<json::Object(const json::Value&)> shape)
+      : services_(services), call_(std::move(call)), body_(std::move(body)), shape_(std::move(shape)) {
+    call_.request.body.clear();
+  }
+
+  void begin(const std::string& model, FrameKind kind) {
+    const auto self = shared_from_this();
+    call_.exchange->on_closed([self](net::Exchange::End end) {
+      if (end != net::Exchange::End::done) self->gone();
+    });
+    services_.models.acquire(
+        model,
+        [self, kind](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->ask(worker, kind); },
+        [self](const Refusal& refusal) { self->refuse(problem_of(refusal)); });
+  }
+
+ private:
+  void ask(const std::shared_ptr<WorkerLink>& worker, FrameKind kind) {
+    const auto self = shared_from_this();
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      worker_ = worker;
+    }
+    // Not under the lock: a worker that has just ended answers at once.
+    const uint64_t id = worker->call(kind, std::move(body_), [self](const Event* error, const json::Value& reply) {
+      error ? self->refuse(problem_of(*error)) : self->answer(reply);
+    });
+    const std::lock_guard lock(mutex_);
+    id_ = id;
+    if (gone_) worker->cancel(id);
+  }
+
+  void answer(const json::Value& reply) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    call_.answer(200, shape_(reply));
+    end(200);
+  }
+
+  void refuse(const Problem& problem) {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    call_.refuse(problem);
+    end(problem.status);
+  }
+
+  void gone() {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    gone_ = true;
+    if (worker_ && id_) worker_->cancel(id_);
+    end(499);
+  }
+
+  // Lets go of what refers back to this.
+  void end(int status) {
+    ended_ = true;
+    services_.counters.count(std::string(call_.route), status);
+    worker_ = nullptr;
+    call_.exchange = nullptr;
+  }
+
+  Services& services_;
+  std::mutex mutex_;
+  Call call_;
+  json::Object body_;
+  std::function<json::Object(const json::Value&)> shape_;
+  std::shared_ptr<WorkerLink> worker_;
+  uint64_t id_ = 0;
+  bool ended_ = false, gone_ = false;
+};
+
+}  // namespace
 
 void ask_worker(Services& services, Call call, const std::string& model, FrameKind kind, json::Object body,
                 std::function<json::Object(const json::Value& reply)> shape) {
-  struct State {
-    Call call;
-    json::Object body;
-    std::function<json::Object(const json::Value&)> shape;
-  };
   const std::string id = services.models.resolve(model);
-  auto state = std::make_shared<State>(State{std::move(call), std::move(body), std::move(shape)});
-  const auto refuse = [state](const Problem& problem) { state->call.refuse(problem); };
-  services.models.acquire(
-      id,
-      [state, kind, refuse](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-        worker->call(kind, std::move(state->body), [state, refuse](const Event* error, const json::Value& reply) {
-          if (error) return refuse(problem_of(*error));
-          state->call.answer(200, state->shape(reply));
-        });
-      },
-      [refuse](const Refusal& refusal) { refuse(problem_of(refusal)); });
+  std::make_shared<Ask>(services, std::move(call), std::move(body), std::move(shape))->begin(id, kind);
 }
 
 }  // namespace hearth::server

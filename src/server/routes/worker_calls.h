@@ -1,4 +1,5 @@
-// Requests that a model's worker answers with one document: tokenize, detokenize, apply-template, count_tokens.
+// Requests that a model's worker answers with one document: embeddings, tokenize, detokenize, apply-template,
+// count_tokens.
 #pragma once
 #include <functional>
 
@@ -7,7 +8,8 @@
 
 namespace hearth::server {
 
-// Finds and loads the model, sends the frame, and answers with what shape() makes of the reply.
+// Finds and loads the model, sends the frame, and answers with what shape() makes of the reply. A client that goes away
+// cancels its call.
 void ask_worker(Services& services, Call call, const std::string& model, FrameKind kind, json::Object body,
                 std::function<json::Object(const json::Value& reply)> shape);
 

@@ -74,17 +74,17 @@ Expr calls(GrammarBuilder& b, const text::ToolShape& shape, std::span<const text
   return b.sequence(std::move(parts));
 }
 
-Expr format_expr(GrammarBuilder& b, const json::Value& format) {
-  if (kind_of(format) == "json_object") return b.json_object({});
-  return b.json_schema(*format.get("value"), {});
+Expr format_expr(GrammarBuilder& b, const json::Value& format, const text::JsonOptions& options) {
+  if (kind_of(format) == "json_object") return b.json_object(options);
+  return b.json_schema(*format.get("value"), options);
 }
 
-text::GrammarPtr format_grammar(const json::Value& format) {
+text::GrammarPtr format_grammar(const json::Value& format, const text::JsonOptions& options) {
   const std::string_view kind = kind_of(format);
   const json::Value* value = format.get("value");
-  if (kind == "json_object") return text::compile_json_object();
+  if (kind == "json_object") return text::compile_json_object(options);
   HEARTH_CHECK(value, "a format of kind {} without a value", kind);
-  if (kind == "json_schema") return text::compile_json_schema(*value, {});
+  if (kind == "json_schema") return text::compile_json_schema(*value, options);
   if (kind == "regex") return text::compile_regex(value->as_string("guided_regex"));
   if (kind == "grammar") return text::compile_ebnf(value->as_string("guided_grammar"));
   HEARTH_CHECK(kind == "choice", "a format of kind {}", kind);
@@ -118,7 +118,8 @@ text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& pro
   std::vector<text::ToolSpec> tools = prompt.tools;
   if (choice_of(g, prompt) == Choice::named)
     std::erase_if(tools, [&](const text::ToolSpec& t) { return t.name != *g.tool_choice.get("name")->string(); });
-  std::string key = fmt::format("{} {} {}", whole_answer, g.parallel_tool_calls, json::dump(g.format));
+  std::string key =
+      fmt::format("{} {} {} {}", whole_answer, g.parallel_tool_calls, g.any_whitespace, json::dump(g.format));
   if (!tools.empty()) key += json::dump(text::tools_for_template(tools));
   return kept(key, [&] {
     try {
@@ -131,13 +132,15 @@ text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& pro
 
 text::GrammarPtr AnswerGrammars::fresh(const Generation& g, const Prompt& prompt, std::span<const text::ToolSpec> tools,
                                        bool whole_answer) const {
-  if (tools.empty()) return format_grammar(g.format);
+  const text::JsonOptions options{.any_whitespace = g.any_whitespace};
+  if (tools.empty()) return format_grammar(g.format, options);
   const text::ToolShape shape = text::tool_shape(model_.dialect);
   GrammarBuilder b;
   Expr all = calls(b, shape, tools, g.parallel_tool_calls);
   if (whole_answer) all = b.sequence({b.literal(shape.opener), all});
   // Tools and a format together: the answer is one or the other.
-  if (!g.format.is_null() && choice_of(g, prompt) == Choice::automatic) all = b.choice({all, format_expr(b, g.format)});
+  if (!g.format.is_null() && choice_of(g, prompt) == Choice::automatic)
+    all = b.choice({all, format_expr(b, g.format, options)});
   return b.compile(all);
 }
 
@@ -175,7 +178,8 @@ AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& pro
     }
   }
   return {.constraint = std::make_shared<AnswerConstraint>(text::Constraint(grammar, vocabulary_, std::move(options))),
-          .shapes_calls = choice != Choice::none};
+          .shapes_calls = choice != Choice::none,
+          .waits_for_calls = automatic};
 }
 
 }  // namespace hearth::server

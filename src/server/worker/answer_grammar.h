@@ -23,6 +23,7 @@ class AnswerGrammars {
   struct Made {
     std::shared_ptr<decode::Constraint> constraint;  // null: the answer is free
     bool shapes_calls = false;                       // calls that are begun will be whole: they can be streamed
+    bool waits_for_calls = false;                    // it lets everything pass until a call is begun
   };
   // One constraint for each answer. Throws Error{invalid_argument} for a format that cannot be held to exactly.
   Made make(const Generation& generation, const Prompt& prompt);

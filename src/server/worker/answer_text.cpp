@@ -1,52 +1,43 @@
 #include "server/worker/answer_text.h"
 
-#include <algorithm>
-
 #include "base/random.h"
 
 namespace hearth::server {
 
-AnswerText::AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& g, Calls calls)
-    : model_(model),
-      tokenizer_(model.text.tokenizer()),
-      stops_(g.stops),
-      matcher_(g.stops),
-      top_logprobs_(g.top_logprobs),
-      looks_for_calls_(!prompt.tools.empty()),
-      first_(!prompt.has_text),
-      in_reasoning_(prompt.reasoning_open) {
-  if (g.kind == Generation::Kind::raw || (!model.reasoning && prompt.tools.empty())) return;
-  text::AnswerOptions options;
-  options.reasoning = model.reasoning;
-  options.reasoning_open = prompt.reasoning_open;
-  options.dialect = model.dialect;
-  options.tools = prompt.tools;
-  options.stream_calls = calls == Calls::streamed;
-  options.parallel_calls = g.parallel_tool_calls;
-  parser_.emplace(std::move(options), Random(entropy64()));
-}
-
-// What a token adds to the text; special tokens add nothing unless they are markup that is looked for.
-std::string_view AnswerText::bytes_of(int32_t id) const {
-  if (id >= tokenizer_.vocab_size()) return {};  // padded heads have ids that no piece stands for
-  if (!tokenizer_.is_special(id)) return tokenizer_.piece_bytes(id, first_);
-  const auto is_in = [&](const std::vector<int32_t>& ids) { return std::ranges::binary_search(ids, id); };
-  const bool markup = parser_ && ((looks_for_calls_ && is_in(model_.call_markup)) || is_in(model_.reasoning_markup));
-  return markup ? tokenizer_.piece(id) : std::string_view();
-}
-
-// {token, id, bytes, logprob}: the piece as text, and its bytes, which may be a part of a character.
-json::Value AnswerText::entry(int32_t id, float logprob) const {
-  const std::string_view bytes = id < tokenizer_.vocab_size() ? tokenizer_.piece_bytes(id, false) : std::string_view();
-  text::Detokenizer alone;
+json::Object token_entry(const text::Tokenizer& tokenizer, int32_t id, double logprob, Spelling spelling) {
+  const bool known = id < tokenizer.vocab_size();
+  const std::string_view bytes = known ? tokenizer.piece_bytes(id, false) : std::string_view();
   json::Object o;
-  o["token"] = alone.push(bytes) + alone.finish();
+  if (spelling == Spelling::raw) {
+    o["token"] = known ? tokenizer.piece(id) : std::string_view();
+  } else {
+    text::Detokenizer alone;
+    o["token"] = alone.push(bytes) + alone.finish();
+  }
   o["id"] = id;
   json::Array list;
   for (const char c : bytes) list.emplace_back(int64_t{static_cast<unsigned char>(c)});
   o["bytes"] = std::move(list);
-  o["logprob"] = double{logprob};
+  o["logprob"] = logprob;
   return o;
+}
+
+AnswerText::AnswerText(const PromptModel& model, const Prompt& prompt, const Generation& g, Calls calls)
+    : model_(model),
+      stops_(g.stops),
+      matcher_(g.stops),
+      top_logprobs_(g.top_logprobs),
+      spelling_(g.raw_pieces ? Spelling::raw : Spelling::text),
+      first_(!prompt.has_text) {
+  std::optional<text::AnswerOptions> options = answer_options(g, model, prompt, calls);
+  if (!options) return;
+  markup_ = {.calls = !prompt.tools.empty(), .reasoning = true};
+  if (options->reasoning) meter_.emplace(*options);
+  parser_.emplace(std::move(*options), Random(entropy64()));
+}
+
+json::Value AnswerText::entry(int32_t id, float logprob) const {
+  return token_entry(model_.text.tokenizer(), id, double{logprob}, spelling_);
 }
 
 bool AnswerText::push(const decode::TokenEvent& token, std::vector<Event>& out) {
@@ -58,13 +49,13 @@ bool AnswerText::push(const decode::TokenEvent& token, std::vector<Event>& out) 
     (*e.object())["top_logprobs"] = std::move(top);
     logprobs_.push_back(std::move(e));
   }
-  const std::string_view bytes = bytes_of(token.id);
+  const std::string_view bytes = answer_bytes(model_, token.id, first_, markup_);
+  if (meter_) meter_->push(bytes);
   if (bytes.empty()) return true;
   const std::string piece = detokenizer_.push(bytes);
   first_ = false;
   text::StopMatcher::Result match = matcher_.push(piece);
   emit(std::move(match.emit), out);
-  if (in_reasoning_) ++reasoning_tokens_;
   if (match.stopped) stop_ = stops_[*match.which];
   return !match.stopped && !(parser_ && parser_->stopped());
 }
@@ -102,7 +93,6 @@ void AnswerText::send(Event::Kind kind, std::string text, std::vector<Event>& ou
 
 void AnswerText::emit(std::vector<text::AnswerEvent> parsed, std::vector<Event>& out) {
   for (text::AnswerEvent& event : parsed) {
-    in_reasoning_ = std::holds_alternative<text::ReasoningPiece>(event);
     if (auto* piece = std::get_if<text::TextPiece>(&event)) {
       send(Event::Kind::text, std::move(piece->text), out);
     } else if (auto* thought = std::get_if<text::ReasoningPiece>(&event)) {

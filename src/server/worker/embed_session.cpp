@@ -72,8 +72,10 @@ void EmbedSession::run() {
   while (work_.take_all(asks))
     for (const std::shared_ptr<Ask>& ask : asks) {
       try {
+        if (ask->cancelled) fail(ErrorKind::cancelled, "the client went away");
         reply(ask->id, answer(*ask));
       } catch (const Error& error) {
+        if (error.kind() == ErrorKind::cancelled) ++cancelled_;
         refuse(ask->id, error);
       }
       const std::lock_guard lock(mutex_);
@@ -83,10 +85,17 @@ void EmbedSession::run() {
 
 json::Object EmbedSession::answer(const Ask& ask) {
   if (ask.kind == FrameKind::embed) return embed(ask);
-  if (ask.kind == FrameKind::stats) return {};
+  if (ask.kind == FrameKind::stats) return counts();
   if (ask.kind == FrameKind::render)
     fail(ErrorKind::invalid_argument, "{} is an embedding model, it has no chat template", model_.name);
   return text_call(ask.kind, ask.body, model_.text->tokenizer());
+}
+
+json::Object EmbedSession::counts() const {
+  json::Object o;
+  o["submitted"] = embedded_ + cancelled_;
+  o["cancelled"] = cancelled_;
+  return o;
 }
 
 json::Object EmbedSession::embed(const Ask& ask) {
@@ -130,6 +139,7 @@ json::Object EmbedSession::embed(const Ask& ask) {
   json::Object o;
   o["vectors"] = std::move(list);
   o["tokens"] = vectors.tokens;
+  ++embedded_;
   return o;
 }
 

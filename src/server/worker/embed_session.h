@@ -43,6 +43,7 @@ class EmbedSession {
   void run();
   json::Object answer(const Ask& ask);
   json::Object embed(const Ask& ask);
+  json::Object counts() const;
   void reply(uint64_t id, json::Object body);
   void refuse(uint64_t id, const Error& error);
   void send(const Frame& frame);
@@ -52,6 +53,7 @@ class EmbedSession {
   std::mutex sending_;
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Ask>> asked_;
+  int64_t embedded_ = 0, cancelled_ = 0;  // requests that were answered, that were given up; session's thread
   Queue<std::shared_ptr<Ask>> work_;
   std::thread thread_;
 };

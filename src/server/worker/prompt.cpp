@@ -55,7 +55,50 @@ json::Value conversation(const Generation& g, json::Value messages, const json::
   return o;
 }
 
+// Ids that complete the closing marker from each of its bytes on. Where a part of it has no exact spelling the whole
+// marker follows that part.
+std::vector<std::vector<int32_t>> find_closers(const PromptModel& model, const std::string& close) {
+  const text::Tokenizer& tokenizer = model.text.tokenizer();
+  const auto spelled = [&](const std::vector<int32_t>& ids) {
+    std::string text;
+    for (const int32_t id : ids) text += answer_bytes(model, id, false, {.reasoning = true});
+    return text;
+  };
+  std::vector<std::vector<int32_t>> closers;
+  for (size_t at = 0; at < close.size(); ++at) {
+    const std::string rest = close.substr(at);
+    std::vector<int32_t> ids = tokenizer.encode(rest, {.parse_special = at == 0, .add_special = false});
+    const std::string text = spelled(ids);
+    if (at == 0 && (!text.ends_with(close) || text.find_first_not_of(' ') != text.size() - close.size())) return {};
+    closers.push_back(at == 0 || text == rest ? std::move(ids) : closers.front());
+  }
+  return closers;
+}
+
 }  // namespace
+
+std::string_view answer_bytes(const PromptModel& model, int32_t id, bool first, Markup markup) {
+  const text::Tokenizer& tokenizer = model.text.tokenizer();
+  if (id >= tokenizer.vocab_size()) return {};  // padded heads have ids that no piece stands for
+  if (!tokenizer.is_special(id)) return tokenizer.piece_bytes(id, first);
+  const auto is_in = [&](const std::vector<int32_t>& ids) { return std::ranges::binary_search(ids, id); };
+  const bool looked_for =
+      (markup.calls && is_in(model.call_markup)) || (markup.reasoning && is_in(model.reasoning_markup));
+  return looked_for ? tokenizer.piece(id) : std::string_view();
+}
+
+std::optional<text::AnswerOptions> answer_options(const Generation& g, const PromptModel& model, const Prompt& prompt,
+                                                  Calls calls) {
+  if (g.kind == Generation::Kind::raw || (!model.reasoning && prompt.tools.empty())) return std::nullopt;
+  text::AnswerOptions options;
+  options.reasoning = model.reasoning;
+  options.reasoning_open = prompt.reasoning_open;
+  options.dialect = model.dialect;
+  options.tools = prompt.tools;
+  options.stream_calls = calls == Calls::streamed;
+  options.parallel_calls = g.parallel_tool_calls;
+  return options;
+}
 
 void find_markup(PromptModel& model, const std::string& template_source) {
   const text::Tokenizer& tokenizer = model.text.tokenizer();
@@ -76,6 +119,7 @@ void find_markup(PromptModel& model, const std::string& template_source) {
     if (calls.find(tokenizer.piece(id)) != std::string::npos) model.call_markup.push_back(id);
     if (reasoning.find(tokenizer.piece(id)) != std::string::npos) model.reasoning_markup.push_back(id);
   }
+  if (model.reasoning) model.closers = find_closers(model, model.reasoning->close);
 }
 
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools) {
@@ -165,7 +209,7 @@ decode::Request make_request(const Generation& g, const PromptModel& model, cons
   request.sampler.seed += static_cast<uint64_t>(answer);
   const int64_t fallback = g.kind == Generation::Kind::chat ? kChatTokens : kRawTokens;
   const json::Value* flag = model.defaults.find("max_tokens");
-  request.max_tokens = g.max_tokens.value_or(flag ? flag->as_int("max_tokens") : fallback);
+  request.max_tokens = g.signal ? 0 : g.max_tokens.value_or(flag ? flag->as_int("max_tokens") : fallback);
   const int64_t room = model.context - static_cast<int64_t>(prompt.ids.size()) + 1;
   if (g.strict_admission && g.max_tokens && *g.max_tokens > room)
     fail(ErrorKind::out_of_memory, "{} prompt tokens and max_tokens of {} exceed the available context of {} tokens",

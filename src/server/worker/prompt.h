@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decode/scheduler.h"
@@ -25,7 +26,19 @@ struct PromptModel {
   std::optional<text::ReasoningMarkers> reasoning;
   // Special tokens that are markup of calls, of reasoning: their spelling is part of the text where that is looked for.
   std::vector<int32_t> call_markup, reasoning_markup;  // ascending
+  // By how many bytes of reasoning's closing marker stand there: ids that complete it. Empty: it has none, or no ids
+  // spell it.
+  std::vector<std::vector<int32_t>> closers;
 };
+
+// Which markup is looked for in an answer.
+struct Markup {
+  bool calls = false, reasoning = false;
+};
+
+// What a token adds to an answer's text; special tokens add nothing unless they are markup that is looked for. `first`:
+// no token with text stands before it.
+std::string_view answer_bytes(const PromptModel& model, int32_t id, bool first, Markup markup);
 
 // The family's markup, from its template and vocabulary.
 void find_markup(PromptModel& model, const std::string& template_source);
@@ -49,6 +62,12 @@ Prompt make_prompt(const Generation& generation, const PromptModel& model);
 // Error{out_of_memory} where prompt and max_tokens do not fit the context (strict admission).
 decode::Request make_request(const Generation& generation, const PromptModel& model, const Prompt& prompt,
                              int64_t answer);
+
+// How the answer is taken apart; nullopt: all of it is text. Calls are streamed where a grammar keeps them in shape,
+// else each is told when it is whole.
+enum class Calls : uint8_t { whole, streamed };
+std::optional<text::AnswerOptions> answer_options(const Generation& generation, const PromptModel& model,
+                                                  const Prompt& prompt, Calls calls);
 
 // The messages as templates want them: one system message in front, developer for system, null content as "".
 json::Value arranged(const json::Value& messages);

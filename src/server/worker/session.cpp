@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "decode/complete.h"
+#include "server/worker/reasoning_constraint.h"
+#include "server/worker/signal_json.h"
 #include "server/worker/text_calls.h"
 
 namespace hearth::server {
@@ -27,6 +29,7 @@ struct Session::Live {
     int64_t told = 0;         // tokens that events have told of
     bool ended = false;
   };
+  std::vector<float> logits;  // text thread: behind the prompt, where they are the answer
   std::vector<Answer> answers;  // as many as wanted, before the engine hears of it
   // Under Session::mutex_:
   int64_t open = 0;  // answers that have not ended
@@ -233,12 +236,12 @@ void Session::prepare(const LivePtr& live) {
         grammars_ = std::make_unique<AnswerGrammars>(prompt_model_);
       for (int64_t answer = 0; answer < g.n; ++answer) {
         AnswerGrammars::Made held = grammars_ ? grammars_->make(g, prompt) : AnswerGrammars::Made();
+        const Calls calls = held.shapes_calls ? Calls::streamed : Calls::whole;
         requests.push_back(make_request(g, prompt_model_, prompt, answer));
-        requests.back().constraint = std::move(held.constraint);
+        requests.back().constraint = while_thinking(g, prompt_model_, prompt, calls, std::move(held));
         Live::Answer& told = live->answers[static_cast<size_t>(answer)];
         told.max_tokens = requests.back().max_tokens;
-        told.text = std::make_unique<AnswerText>(
-            prompt_model_, prompt, g, held.shapes_calls ? AnswerText::Calls::streamed : AnswerText::Calls::whole);
+        told.text = std::make_unique<AnswerText>(prompt_model_, prompt, g, calls);
       }
     }
     commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
@@ -299,6 +302,11 @@ decode::Events Session::events_of(const LivePtr& live, int64_t answer) {
   events.admitted = [this, live, answer](int64_t, int64_t cached) {
     outputs_.push({.kind = Output::Kind::admitted, .live = live, .answer = answer, .cached = cached});
   };
+  if (live->generation.signal)
+    events.prompt_logits = [this, live, answer](std::span<const float> logits) {
+      outputs_.push(
+          {.kind = Output::Kind::logits, .live = live, .answer = answer, .logits = {logits.begin(), logits.end()}});
+    };
   // What may end the answer is looked at before the engine has drawn far beyond it.
   const bool may_stop = !live->generation.stops.empty() || !live->generation.parallel_tool_calls;
   events.token = [this, live, answer, may_stop,
@@ -412,6 +420,7 @@ bool Session::handle(Output& output) {
       events.push_back(std::move(event));
       break;
     }
+    case Output::Kind::logits: live->logits = std::move(output.logits); break;
     case Output::Kind::token:
       at_once = answer.told == 0 && live->generation.stream;
       // What comes behind a stop string was drawn before the engine heard of it.
@@ -435,6 +444,11 @@ bool Session::handle(Output& output) {
                      .queue_ms = output.stats.queue_ms,
                      .prefill_ms = output.stats.prefill_ms,
                      .decode_ms = output.stats.decode_ms};
+      if (!live->logits.empty()) try {
+          event.signal = signal_json(live->logits, model_.text->tokenizer());
+        } catch (const Error& error) {
+          event = error_event(live->id, error);
+        }
       events.push_back(std::move(event));
       break;
     }

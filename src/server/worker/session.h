@@ -53,10 +53,11 @@ class Session {
   };
   // What the engine thread tells the text thread.
   struct Output {
-    enum class Kind : uint8_t { admitted, token, done, failed } kind;
+    enum class Kind : uint8_t { admitted, logits, token, done, failed } kind;
     LivePtr live;
     int64_t answer;
     Token token{};
+    std::vector<float> logits{};
     int64_t cached = 0;
     decode::FinishReason reason{};
     decode::GenerateStats stats{};

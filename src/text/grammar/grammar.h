@@ -10,6 +10,7 @@
 // and is bounded: sources of at most 256 KiB nested at most 64 deep, about 500 ms and 64 MiB. All compile functions
 // throw Error{invalid_argument} with the place and the reason for what they cannot hold to exactly; nothing is ignored.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -38,8 +39,12 @@ class Grammar {
 };
 using GrammarPtr = std::shared_ptr<const Grammar>;
 
+// At one place: a line break and the indentation of deep values; a model that would write white space for ever stops.
+constexpr uint32_t kWhitespaceMax = 128;
+
 struct JsonOptions {
-  bool any_whitespace = false;  // JSON's white space between all parts; else at most one space after ':' and ','
+  // Up to kWhitespaceMax characters of JSON's white space between all parts; else at most one space after ':' and ','.
+  bool any_whitespace = false;
 };
 
 // Texts that are JSON values valid against a schema. Members stand in the schema's order, then others that it allows.

@@ -17,8 +17,8 @@ JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options)
   if (options.any_whitespace) {
     ByteSet set;
     for (const char c : std::string_view(" \t\r\n")) set.add(static_cast<uint8_t>(c));
-    space_ = b_.repeat(b_.bytes(set), 0);
-    comma_ = b_.sequence({space_, b_.literal(","), space_});
+    space_ = b_.repeat(b_.bytes(set), 0, kWhitespaceMax);
+    comma_ = b_.sequence({b_.literal(","), space_});
     colon_ = b_.sequence({space_, b_.literal(":"), space_});
   } else {
     space_ = b_.empty();
@@ -55,15 +55,19 @@ Expr JsonParts::constant(const json::Value& value) {
     if (const std::string* s = v.string()) text += json_quoted(*s);
     else if (const json::Array* a = v.array()) {
       text += '[';
-      open.push_back(b_.sequence({space_, b_.literal("]")}));
+      open.push_back(b_.literal("]"));
+      if (a->size() == 0) open.push_back(space_);
       for (size_t i = a->size(); i-- > 0;) {
+        open.push_back(space_);
         open.push_back(&(*a)[i]);
         open.push_back(i > 0 ? comma_ : space_);
       }
     } else if (const json::Object* o = v.object()) {
       text += '{';
-      open.push_back(b_.sequence({space_, b_.literal("}")}));
+      open.push_back(b_.literal("}"));
+      if (o->members.empty()) open.push_back(space_);
       for (size_t i = o->members.size(); i-- > 0;) {
+        open.push_back(space_);
         open.push_back(&o->members[i].second);
         open.push_back(colon_);
         open.push_back(b_.literal(json_quoted(o->members[i].first)));
@@ -106,18 +110,19 @@ Expr JsonParts::other_key(const std::vector<std::string>& names, const std::vect
 }
 
 Expr JsonParts::members(const std::vector<Member>& members, std::optional<Expr> extra) {
-  const Expr close = b_.sequence({space_, b_.literal("}")});
+  const Expr close = b_.literal("}");
+  if (extra) extra = b_.sequence({*extra, space_});
   // What follows a member; each tail is a part of the one before.
   std::vector<Expr> tails(members.size() + 1);
   tails.back() = extra ? b_.sequence({b_.repeat(b_.sequence({comma_, *extra}), 0), close}) : close;
   for (size_t i = members.size(); i-- > 0;) {
-    const Expr next = b_.sequence({comma_, members[i].expr});
+    const Expr next = b_.sequence({comma_, members[i].expr, space_});
     tails[i] = b_.sequence({members[i].required ? next : b_.optional(next), tails[i + 1]});
   }
   std::vector<Expr> firsts;
   size_t i = 0;
   for (; i < members.size(); ++i) {
-    firsts.push_back(b_.sequence({members[i].expr, tails[i + 1]}));
+    firsts.push_back(b_.sequence({members[i].expr, space_, tails[i + 1]}));
     if (members[i].required) break;
   }
   if (i == members.size()) {
@@ -128,7 +133,8 @@ Expr JsonParts::members(const std::vector<Member>& members, std::optional<Expr> 
 }
 
 Expr JsonParts::elements(const std::vector<Expr>& heads, std::optional<Expr> rest, uint32_t min, uint32_t max) {
-  const Expr open = b_.sequence({b_.literal("["), space_}), close = b_.sequence({space_, b_.literal("]")});
+  const Expr open = b_.sequence({b_.literal("["), space_}), close = b_.literal("]");
+  if (rest) rest = b_.sequence({*rest, space_});
   if (max < min) return b_.choice({});
   const auto n = static_cast<uint32_t>(std::min<size_t>(heads.size(), max));
   const bool unbounded = max == GrammarBuilder::kUnbounded;
@@ -147,7 +153,7 @@ Expr JsonParts::elements(const std::vector<Expr>& heads, std::optional<Expr> res
     return b_.choice({});
   }
   for (uint32_t i = n; i-- > 0;) {
-    const Expr with = i > 0 ? b_.sequence({comma_, heads[i], tail}) : b_.sequence({heads[i], tail});
+    const Expr with = i > 0 ? b_.sequence({comma_, heads[i], space_, tail}) : b_.sequence({heads[i], space_, tail});
     tail = i >= min ? b_.choice({with, close}) : with;
   }
   return b_.sequence({open, tail});

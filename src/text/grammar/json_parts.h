@@ -32,7 +32,7 @@ class JsonParts {
  public:
   JsonParts(GrammarBuilder& builder, const JsonOptions& options);
 
-  Expr space() const { return space_; }  // between brackets and what they hold
+  Expr space() const { return space_; }  // behind an opening bracket, and behind each value that brackets hold
   Expr comma() const { return comma_; }
   Expr colon() const { return colon_; }
   Expr string(uint32_t min = 0, uint32_t max = GrammarBuilder::kUnbounded);  // any characters, every escape

@@ -260,4 +260,8 @@ AnswerParser::End AnswerParser::finish(bool cut_by_limit) { return impl_->finish
 
 bool AnswerParser::stopped() const { return impl_->stopped; }
 
+bool AnswerParser::in_reasoning() const { return impl_->mode == Impl::Mode::reasoning && !impl_->over; }
+
+size_t AnswerParser::closing() const { return in_reasoning() ? impl_->held.size() : 0; }
+
 }  // namespace hearth::text

@@ -80,7 +80,9 @@ class AnswerParser {
   // limit it is not (finish reason `length`).
   End finish(bool cut_by_limit);
 
-  bool stopped() const;  // parallel calls are off and one is whole: no further text counts
+  bool stopped() const;       // parallel calls are off and one is whole: no further text counts
+  bool in_reasoning() const;  // what comes next is reasoning, unless it is the closing marker
+  size_t closing() const;     // bytes of the closing marker that the reasoning ends with; 0 outside of reasoning
 
  private:
   struct Impl;

@@ -123,6 +123,34 @@ TEST(GrammarSchema, objects) {
   expect_texts(closed, {"{ \"b\" : \"x\" ,\n\"c\":null\t}"}, {"{\"b\" \"x\"}"}, {.any_whitespace = true});
 }
 
+TEST(GrammarSchema, white_space_is_free_between_tokens_up_to_a_bound) {
+  const JsonOptions free{.any_whitespace = true};
+  const std::string most(kWhitespaceMax, ' ');
+  // S: where white space may stand.
+  const auto texts = [](std::string pattern, const std::string& space) {
+    for (size_t at; (at = pattern.find('S')) != std::string::npos;) pattern.replace(at, 1, space);
+    return pattern;
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {R"({"type":"array","items":{"type":"integer"}})", "[S1S,S2S]"},
+      {R"({"type":"array","items":{"type":"integer"}})", "[S]"},
+      {R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"}],"items":false})", "[S1S,StrueS]"},
+      {R"({"type":"array","prefixItems":[{"type":"integer"}]})", "[S1S,SnullS,S{S}S]"},
+      {R"({"type":"array","maxItems":0})", "[S]"},
+      {R"({"type":"object"})", R"({S"a"S:S[S]S,S"b"S:S{S"c"S:S1S}S})"},
+      {R"({"type":"object"})", "{S}"},
+      {R"({"properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["b"],"additionalProperties":false})",
+       R"({S"a"S:SnullS,S"b"S:SnullS})"},
+      {R"({"const":{"a":[1,[],{}],"b":{}}})", R"({S"a"S:S[S1S,S[S]S,S{S}S]S,S"b"S:S{S}S})"},
+  };
+  for (const auto& [schema, pattern] : cases)
+    expect_texts(schema, {texts(pattern, ""), texts(pattern, " "), texts(pattern, "\r\n\t"), texts(pattern, most)},
+                 {texts(pattern, most + " "), " " + texts(pattern, ""), texts(pattern, "") + " ", texts(pattern, "\f")},
+                 free);
+  expect_texts(R"({"type":"integer"})", {"12"}, {"1 2", " 12", "12 "}, free);
+  expect_texts(R"({"type":"string"})", {"\" a \""}, {"\"a\" ", "\"\n\""}, free);
+}
+
 TEST(GrammarSchema, arrays) {
   expect_texts(R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})", {"[1]", "[1, 2,3]"},
                {"[]", "[1,2,3,4]", "[\"a\"]", "[1,]", "[ 1]"});
