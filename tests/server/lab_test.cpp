@@ -36,7 +36,7 @@ TEST(Lab, a_prompt_or_messages) {
   EXPECT_EQ(chat.generation.kind, Generation::Kind::chat);
   EXPECT_EQ(chat.generation.thinking, false);
   EXPECT_EQ(chat.keep_alive, "5");
-  EXPECT_TRUE(chat.generation.sampling.empty()) << "nothing shapes the distribution";
+  EXPECT_EQ(chat.generation.sampling.size(), 0u) << "nothing shapes the distribution";
 }
 
 TEST(Lab, defaults_of_samples) {
