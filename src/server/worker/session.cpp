@@ -29,7 +29,7 @@ struct Session::Live {
     int64_t told = 0;         // tokens that events have told of
     bool ended = false;
   };
-  std::vector<float> logits;  // text thread: behind the prompt, where they are the answer
+  std::vector<float> logits;    // text thread: behind the prompt, where they are the answer
   std::vector<Answer> answers;  // as many as wanted, before the engine hears of it
   // Under Session::mutex_:
   int64_t open = 0;  // answers that have not ended
