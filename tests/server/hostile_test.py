@@ -54,6 +54,8 @@ def base_of(path, model):
         return {"tokens": [1, 2]}
     if "tokenize" in path:
         return dict(TEXT)
+    if path == "/generate":
+        return {"prompt": "Hi", "points": [{"x_pct": 1, "y_pct": 1}, {"x_pct": 100, "y_pct": 100}], "n": 1, "max_tokens": 1}
     if path.endswith("/completions") and "chat" not in path:
         return {"prompt": "Hi", "max_tokens": 1, "temperature": 0}
     return {"messages": MESSAGES, "max_tokens": 1, "temperature": 0}
