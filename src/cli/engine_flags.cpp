@@ -113,9 +113,9 @@ LoadedModel load_model(const Context& context, const LoadRequest& request, const
   double text_ms = 0;
   std::future<std::unique_ptr<model::ModelText>> text;
   if (request.needs_text)
-    text = std::async(std::launch::async, [&model, &text_ms] {
+    text = std::async(std::launch::async, [&model, &text_ms, &request] {
       const auto text_start = std::chrono::steady_clock::now();
-      auto made = std::make_unique<model::ModelText>(*model);
+      auto made = std::make_unique<model::ModelText>(*model, request.called);
       text_ms = ms_since(text_start);
       return made;
     });

@@ -123,6 +123,7 @@ struct LoadRequest {
   int64_t gathered_max = 1;
   int64_t sequences_max = 1;
   bool needs_text = true;
+  std::string called = {};     // what errors of its templates call the model; empty: its path
   int64_t context_wanted = 0;  // asked for when --context is absent, as far as the model was trained; 0: all that fits
   // Sets what depends on the model: how many rows, how large a pool.
   std::function<void(const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options)> tune =

@@ -1,20 +1,22 @@
 #include "model/model_text.h"
 
 #include <ctime>
+#include <utility>
 
 #include "base/error.h"
 
 namespace hearth::model {
 
-ModelText::ModelText(const Model& model) : name_(model.path().string()), tokenizer_(model.tokenizer()) {
+ModelText::ModelText(const Model& model, std::string name)
+    : name_(name.empty() ? model.path().string() : std::move(name)), tokenizer_(model.tokenizer()) {
   const Templates& templates = model.templates();
-  const auto named = [&](const std::string& name) -> std::optional<text::ChatTemplate> {
-    const auto found = templates.find(name);
+  const auto find = [&](const std::string& key) -> std::optional<text::ChatTemplate> {
+    const auto found = templates.find(key);
     if (found == templates.end()) return std::nullopt;
-    return text::ChatTemplate(found->second, "template " + name + " of " + name_);
+    return text::ChatTemplate(found->second, "template " + key + " of " + name_);
   };
-  chat_ = named("default");
-  tool_use_ = named("tool_use");
+  chat_ = find("default");
+  tool_use_ = find("tool_use");
 }
 
 text::Rendered ModelText::render(const json::Value& conversation, bool add_generation_prompt) const {

@@ -14,7 +14,8 @@ namespace hearth::model {
 // Tokenizer and templates of an opened model.
 class ModelText {
  public:
-  explicit ModelText(const Model& model);
+  // `name` is what errors call the model; empty: its path.
+  explicit ModelText(const Model& model, std::string name = {});
 
   const text::Tokenizer& tokenizer() const { return tokenizer_; }
   bool has_template() const { return chat_.has_value(); }

@@ -243,6 +243,29 @@ def test_large_documents_in_a_row_keep_the_memory_flat(target):
     assert rss(target) - before <= 4, f"{rss(target) - before:.1f} MiB more after {rounds} documents"
 
 
+RULES = "root ::= r0\n" + "".join(f"r{i} ::= r{i + 1}\n" for i in range(5000)) + 'r5000 ::= "a"\n'
+GRAMMARS = {
+    "60,000 groups of an expression": ({"guided_regex": "(" * 60_000 + "a" + ")" * 60_000}, "nested more than"),
+    "60,000 groups of a grammar": ({"guided_grammar": "root ::= " + "(" * 60_000 + '"a"' + ")" * 60_000}, "nested more than"),
+    "5,000 rules in a chain": ({"guided_grammar": RULES}, "rules"),
+    "left recursion": ({"guided_grammar": 'root ::= root "a" | "a"'}, "left recursion"),
+    "unbounded repeats": ({"guided_regex": "(a+)+b"}, "unbounded"),
+    "256 KiB and a byte": ({"guided_regex": "a" * ((256 << 10) + 1)}, "262144 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", GRAMMARS)
+def test_hostile_grammars_are_refused_and_cost_the_worker_nothing(target, kind):
+    """R-14: by the worker, which lives on and has not grown."""
+    fields, words = GRAMMARS[kind]
+    (worker,) = target.workers()
+    target.chat("Hi", max_tokens=1)
+    answer = target.chat("Hi", max_tokens=1, **fields)
+    assert answer.status == 400 and words in answer.json()["error"]["message"], answer.body[:500]
+    assert len(answer.body) < 2000, "the refusal repeats what it refuses"
+    assert target.chat("Hi", max_tokens=1).status == 200 and target.workers() == [worker]
+
+
 def remote_addresses(pids):
     """Foreign ends of all TCP and UDP sockets of these processes, as hexadecimal words of /proc/net."""
     inodes = set()

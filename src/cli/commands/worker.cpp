@@ -82,7 +82,7 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
       .memory_budget = context.args().bytes("memory-budget").value_or(decode::default_memory_budget())};
   server::WorkerModel model;
   model.name = context.args().text("name").value_or(opened->path().filename().string());
-  model.text = std::make_unique<model::ModelText>(*opened);
+  model.text = std::make_unique<model::ModelText>(*opened, model.name);
   model.embedder = std::make_unique<decode::Embedder>(opened, make_executor(context, *opened), options, progress);
   json::Object& o = model.facts;
   o["id"] = model.name;
@@ -144,6 +144,7 @@ int run(Context& context) {
       return model;
     }
     LoadRequest request;
+    request.called = *context.args().text("name");
     request.tune = [&](const model::Model& model, const graph::Executor& executor, decode::EngineOptions& options) {
       tune(context, model, executor, options);
     };

@@ -31,7 +31,7 @@ struct ModelsOptions {
   // Requests run and their engine is silent for so long: it is wedged. After half as much again its worker is ended and
   // started anew. 0: nobody watches.
   std::chrono::milliseconds watchdog{60'000};
-  // The program that serves the model at `path` within so many bytes.
+  // The program that serves the model at `path`, called `name` as clients call it, within so many bytes.
   std::function<WorkerCommand(const hub::FoundModel& model, int64_t memory_budget)> command;
 };
 

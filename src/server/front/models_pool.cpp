@@ -167,9 +167,10 @@ void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
       }
       if (progress) progress(done, total);
     };
+    hub::FoundModel called = entry.found;
+    called.name = id;  // a worker's sentences reach clients: they name the model as clients do
     // Under the lock: a worker that ends at once is not to be told of before it is known here.
-    auto link =
-        std::make_unique<WorkerLink>(options_.command(entry.found, std::max<int64_t>(room, 1)), std::move(owner));
+    auto link = std::make_unique<WorkerLink>(options_.command(called, std::max<int64_t>(room, 1)), std::move(owner));
     {
       const std::lock_guard count(graveyard_->mutex);
       ++graveyard_->living;
