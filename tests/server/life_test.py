@@ -11,7 +11,6 @@ import time
 import pytest
 from running import Server, raw, streamed_text
 
-TIER = os.environ.get("HEARTH_TEST_TIER", "quick")
 PROMPTS = [f"Write about the number {i} and what canary-{i * 7919} means to it." for i in range(16)]
 
 
@@ -27,9 +26,8 @@ def alone(server):
 
 def test_streams_are_exact_beside_each_other(server, alone):
     """R-17: every stream equals its solo run, usage equals counted tokens, no event is cut inside a character."""
-    seconds = 60 if TIER == "full" else 15
     failures, done = [], []
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 15
 
     def client(number):
         rng = random.Random(number)
@@ -68,9 +66,8 @@ def settled(server, within=5.0):
 
 def test_a_client_that_goes_away_ends_its_request_and_no_other(server, alone):
     """R-18: at random moments, by FIN or RST, streamed or not."""
-    rounds = 200
     rng = random.Random(1)
-    for n in range(rounds):
+    for n in range(200):
         body = json.dumps({"messages": [{"role": "user", "content": "word " * rng.randrange(1, 700)}], "max_tokens": 2000, "temperature": 0,
                            "stream": rng.random() < 0.5}).encode()
         head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -105,8 +102,7 @@ def mortal(tmp_path, model_file):
 
 def test_a_worker_that_dies_fails_its_requests_and_comes_back(mortal):
     """The front answers all the time; streams end with an error event; the next request succeeds."""
-    rounds = 50 if TIER == "full" else 4
-    for _ in range(rounds):
+    for _ in range(4):
         (worker,) = mortal.workers()
         answers, slowest = [], 0.0
 
@@ -131,11 +127,6 @@ def test_a_worker_that_dies_fails_its_requests_and_comes_back(mortal):
             elif answer.events()[-1][1] != "[DONE]":
                 assert json.loads(answer.events()[-1][1])["error"]["code"] == "worker_lost"
         assert mortal.chat("Hi", max_tokens=2).status == 200
-        time.sleep(0.5 if TIER == "full" else 0)
-        if TIER == "full":
-            # The counter of failures in a row is not what this test is about.
-            mortal.stop()
-            mortal.start()
 
 
 def test_the_end_lets_streams_finish_and_takes_no_new_ones(tmp_path, model_file):

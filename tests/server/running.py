@@ -47,12 +47,13 @@ class Server:
             "XDG_RUNTIME_DIR": str(self.home / "run"),
             "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME", str(pathlib.Path.home() / ".cache")),
             "HEARTH_THREADS": os.environ.get("HEARTH_THREADS", "1"),
+            **{name: value for name, value in os.environ.items() if name.endswith("SAN_OPTIONS")},
             **(env or {}),
         }
         self.args = [str(a) for a in args]
         self.lines = queue.Queue()
         self.log = []
-        self.process = None
+        self.process = self.reader = None
         self.url = None
 
     def start(self, timeout=120):
@@ -61,7 +62,8 @@ class Server:
             command += ["--port", "0"]
         self.process = subprocess.Popen(command, env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, text=True)
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             try:
@@ -93,6 +95,11 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        if self.reader:
+            self.reader.join(10)
+        for number, line in enumerate(self.log):
+            if re.search(r"(WARNING|ERROR): \w+Sanitizer", line):
+                raise AssertionError("".join(self.log[number:number + 80]))
         return self.process.returncode if self.process else None
 
     def __enter__(self):

@@ -185,8 +185,9 @@ TEST(Sandbox, of_a_single_file_its_kind_comes_along) {
   EXPECT_EQ(errors.at("other"), EACCES);
 }
 
+// Sanitizers open files at the program's end, so the second step leaves that open in their builds.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(Sandbox, behind_the_load_no_file_opens_on_any_thread) {
-  if (kSanitized) GTEST_SKIP() << "the leak checker opens files at the program's end";
   const TempDir dir;
   const auto model = dir.write("model/a.gguf", "weights");
   const auto open_on = [&](bool early) {
@@ -231,6 +232,7 @@ TEST(Sandbox, behind_the_load_no_file_opens_on_any_thread) {
              });
   for (const auto& [name, error] : errors) EXPECT_EQ(error, name == "a_before" ? 0 : EACCES) << name;
 }
+#endif
 
 TEST(Sandbox, memory_threads_and_aborts_still_work) {
   const auto errors = errors_behind(
