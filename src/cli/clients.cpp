@@ -71,7 +71,8 @@ LaunchPlan opencode(const Served& served) {
   return plan;
 }
 
-// It takes a provider from an extension only; the file holds no key and lies in the folder of the server.
+// With 16,384 positions or less it would sum the talk up after each turn: it keeps as many free. It takes a provider
+// from an extension only; the file holds no key and lies in the folder of the server.
 LaunchPlan pi(const Served& served) {
   const int64_t context = served.context > 0 ? served.context : 32'768;
   json::Array models, input;
@@ -107,7 +108,7 @@ std::span<const Client> clients() {
       Client{"claude", "npm install -g @anthropic-ai/claude-code", 65'536, claude},
       Client{"codex", "npm install -g @openai/codex", 32'768, codex},
       Client{"opencode", "npm install -g opencode-ai", 32'768, opencode},
-      Client{"pi", "npm install -g --ignore-scripts @earendil-works/pi-coding-agent", 16'384, pi},
+      Client{"pi", "npm install -g --ignore-scripts @earendil-works/pi-coding-agent", 32'768, pi},
   };
   return kClients;
 }

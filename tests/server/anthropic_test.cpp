@@ -176,6 +176,52 @@ TEST(AnthropicParse, tools_of_the_server_are_left_out) {
   EXPECT_EQ(json::dump(named.tool_choice), text_of(R"({"name":"find"})"));
 }
 
+std::vector<std::string> names_of(const json::Value& tools) {
+  std::vector<std::string> names;
+  if (const json::Array* list = tools.array())
+    for (const json::Value& tool : *list) names.push_back(*at(at(tool, "function"), "name").string());
+  return names;
+}
+
+TEST(AnthropicParse, deferred_tools_are_shown_when_they_are_found) {
+  const std::string tools = R"("tools": [{"name": "late", "defer_loading": true, "input_schema": {"type": "object"}},
+    {"name": "never", "defer_loading": true, "input_schema": {"type": "object"}},
+    {"name": "search", "input_schema": {"type": "object"}}])";
+  EXPECT_EQ(names_of(parsed(kAsk + tools).tools), std::vector<std::string>{"search"});
+  const std::string found = R"("messages": [{"role": "user", "content": "A"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "search", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1",
+      "content": [{"type": "tool_reference", "tool_name": "late"}, {"type": "tool_reference", "tool_name": "gone"}]}]}], )";
+  const Generation g = parsed(found + tools);
+  EXPECT_EQ(names_of(g.tools), (std::vector<std::string>{"search", "late"}));
+  EXPECT_EQ(*at((*g.messages.array())[2], "content").string(),
+            "The tool late can be called now.\n\nThe tool gone can be called now.");
+  const std::string by_server = R"("tools": [{"type": "tool_search_tool_regex_20251119", "name": "tool_search"},
+    {"name": "late", "defer_loading": true, "input_schema": {"type": "object"}}])";
+  EXPECT_EQ(names_of(parsed(kAsk + by_server).tools), std::vector<std::string>{"late"});
+}
+
+TEST(AnthropicParse, system_messages_add_and_remove_tools) {
+  const std::string tools = R"(], "tools": [{"name": "late", "defer_loading": true, "input_schema": {"type": "object"}},
+    {"name": "find", "input_schema": {"type": "object"}}])";
+  const std::string said = R"("messages": [{"role": "user", "content": "A"})";
+  const auto system = [](const std::string& blocks) { return R"(, {"role": "system", "content": [)" + blocks + "]}"; };
+  const std::string by_name = R"({"type": "tool_addition", "tool": {"type": "tool_reference", "name": "late"}})";
+  const std::string whole = R"({"type": "tool_addition", "tool": {"type": "tool_definition", "definition":
+    {"name": "new", "input_schema": {"type": "object"}}}})";
+  const std::string removal = R"({"type": "tool_removal", "tool": {"type": "tool_reference", "name": "find"}})";
+  const Generation added = parsed(said + system(by_name + "," + whole) + tools);
+  EXPECT_EQ(names_of(added.tools), (std::vector<std::string>{"find", "late", "new"}));
+  EXPECT_EQ(added.messages.array()->size(), 1u) << "a change without words says nothing";
+  const std::string words = R"({"type": "text", "text": "Now."},)";
+  const Generation taken = parsed(said + system(by_name) + system(words + removal) + tools);
+  EXPECT_EQ(names_of(taken.tools), std::vector<std::string>{"late"});
+  EXPECT_EQ(*at((*taken.messages.array())[1], "content").string(), "Now.");
+  for (const char* wrong :
+       {R"({"type": "tool_removal"})", R"({"type": "tool_addition", "tool": {"type": "tool_definition"}})"})
+    EXPECT_THROW(parsed(said + system(wrong) + tools), RequestError) << wrong;
+}
+
 TEST(AnthropicParse, thinking_and_output) {
   const Generation on = parsed(std::string(kAsk) + R"("thinking": {"type": "enabled", "budget_tokens": 2048})");
   EXPECT_EQ(on.thinking, true);

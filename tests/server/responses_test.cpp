@@ -71,7 +71,7 @@ Joined joined(const std::string& bytes) {
     }
     EXPECT_EQ(*at(data, "item_id").string(), item.id);
     if (const json::Value* delta = data.get("delta")) item.text += *delta->string();
-    for (const char* key : {"text", "arguments"}) {
+    for (const char* key : {"text", "arguments", "input"}) {
       if (const json::Value* whole = data.get(key)) {
         EXPECT_EQ(*whole->string(), item.text);
       }
@@ -82,7 +82,7 @@ Joined joined(const std::string& bytes) {
   }
   json::Array listed;
   for (const Item& item : items)
-    if (item.type != "function_call" || *at(item.done, "status").string() == "completed") listed.push_back(item.done);
+    if (!item.type.ends_with("_call") || *at(item.done, "status").string() == "completed") listed.push_back(item.done);
   EXPECT_EQ(json::dump(at(all.response, "output")), json::dump(json::Value(listed)));
   return all;
 }
@@ -138,6 +138,70 @@ TEST(ResponsesWriter, a_cut_answer_is_incomplete_and_a_cut_call_is_none) {
             json::dump(without_ids(writer()->document(kHead, {collected(events)}))));
 }
 
+TEST(ResponsesWriter, a_call_of_a_custom_tool_is_its_text) {
+  const ResponsesRequest request = parsed(R"({"input": "A", "tools": [{"type": "custom", "name": "patch"},
+    {"type": "function", "name": "find", "parameters": {"type": "object"}}]})");
+  std::vector<Event> events;
+  add_call(events, 0, "patch", R"({"input": "*** a\n\"b\""})", 3);
+  add_call(events, 1, "find", R"({"q":1})", 2);
+  events.push_back(finish_of("tool_calls"));
+  const std::string bytes = stream_of(*responses_writer(request), kHead, events);
+  const Joined stream = joined(bytes);
+  const json::Array& output = *at(stream.response, "output").array();
+  ASSERT_EQ(output.size(), 2u);
+  EXPECT_EQ(json::dump(without_ids(output[0])),
+            text_of(R"({"type":"custom_tool_call","status":"completed","call_id":"call_abcdefghijklmnopqrstuvw0",)"
+                    R"("name":"patch","input":"*** a\n\"b\""})"));
+  EXPECT_EQ(*at(output[1], "type").string(), "function_call");
+  std::vector<std::string> names;
+  for (const auto& event : read_stream(bytes))
+    if (event.data.get("output_index") && event.data.get("output_index")->as_int("output_index") == 0)
+      names.push_back(event.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"response.output_item.added", "response.custom_tool_call_input.delta",
+                                             "response.custom_tool_call_input.done", "response.output_item.done"}));
+  EXPECT_EQ(json::dump(without_ids(at(responses_writer(request)->document(kHead, {collected(events)}), "output"))),
+            json::dump(without_ids(at(stream.response, "output"))));
+}
+
+TEST(ResponsesWriter, a_call_of_a_tool_in_a_namespace_has_both_names) {
+  const ResponsesRequest request = parsed(R"({"input": [
+    {"role": "user", "content": "A"},
+    {"type": "function_call", "call_id": "c1", "namespace": "files", "name": "find", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "none"}],
+    "tools": [{"type": "namespace", "name": "files", "description": "d", "tools": [
+      {"type": "function", "name": "find", "parameters": {"type": "object"}}, {"type": "custom", "name": "patch"}]},
+      {"type": "function", "name": "find", "parameters": {"type": "object"}}]})");
+  const json::Array& shown = *request.generation.tools.array();
+  ASSERT_EQ(shown.size(), 3u);
+  EXPECT_EQ(*at(at(shown[0], "function"), "name").string(), "files.find");
+  EXPECT_EQ(*at(at(shown[2], "function"), "name").string(), "find");
+  const json::Value& past = (*request.generation.messages.array())[1];
+  EXPECT_EQ(*at(at((*at(past, "tool_calls").array())[0], "function"), "name").string(), "files.find");
+  std::vector<Event> events;
+  add_call(events, 0, "files.find", "{}", 1);
+  add_call(events, 1, "find", "{}", 1);
+  add_call(events, 2, "files.patch", R"({"input": "x"})", 1);
+  events.push_back(finish_of("tool_calls"));
+  const Joined stream = joined(stream_of(*responses_writer(request), kHead, events));
+  EXPECT_EQ(json::dump(without_ids(at(stream.response, "output"))),
+            text_of(R"([{"type":"function_call","status":"completed","call_id":"call_abcdefghijklmnopqrstuvw0",)"
+                    R"("namespace":"files","name":"find","arguments":"{}"},)"
+                    R"({"type":"function_call","status":"completed","call_id":"call_abcdefghijklmnopqrstuvw1",)"
+                    R"("name":"find","arguments":"{}"},)"
+                    R"({"type":"custom_tool_call","status":"completed","call_id":"call_abcdefghijklmnopqrstuvw2",)"
+                    R"("namespace":"files","name":"patch","input":"x"}])"));
+}
+
+TEST(ResponsesWriter, a_cut_call_of_a_custom_tool_is_none) {
+  const ResponsesRequest request = parsed(R"({"input": "A", "tools": [{"type": "custom", "name": "patch"}]})");
+  std::vector<Event> events;
+  add_call(events, 0, "patch", R"({"input": "*** )", 3, false);
+  events.push_back(finish_of("length"));
+  const Joined stream = joined(stream_of(*responses_writer(request), kHead, events));
+  EXPECT_EQ(stream.last, "response.incomplete");
+  EXPECT_EQ(at(stream.response, "output").array()->size(), 0u);
+}
+
 TEST(ResponsesWriter, a_failure_is_the_last_event) {
   const auto one = writer();
   std::string bytes = one->begin(kHead, {});
@@ -147,6 +211,14 @@ TEST(ResponsesWriter, a_failure_is_the_last_event) {
   bytes += one->failure(problem, "req_1");
   const auto events = read_stream(bytes);
   EXPECT_EQ(events.back().name, "response.failed");
+  const json::Value& told = events[events.size() - 2].data;
+  EXPECT_EQ(events[events.size() - 2].name, "error");
+  for (const json::Value* error : {&told, told.get("error")}) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(*at(*error, "code").string(), "worker_lost");
+    EXPECT_EQ(*at(*error, "message").string(), "gone");
+    EXPECT_TRUE(at(*error, "param").is_null());
+  }
   const json::Value& response = at(events.back().data, "response");
   EXPECT_EQ(*at(response, "status").string(), "failed");
   EXPECT_EQ(json::dump(at(response, "error")), text_of(R"({"code":"worker_lost","message":"gone"})"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/dialects/anthropic_tools.h"
 #include "server/dialects/conversation.h"
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
@@ -64,8 +65,8 @@ void append(std::string& text, std::string_view more) {
   text += more;
 }
 
-// The text of a string, or of blocks of text.
-std::string plain(const json::Value& content, const std::string& where) {
+// The text of a result: a string, or blocks of text and of tools that a search found.
+std::string result_text(const json::Value& content, const std::string& where, ToolChanges& tools) {
   if (const std::string* text = content.string()) return *text;
   if (!content.array())
     throw wrong("messages",
@@ -74,27 +75,30 @@ std::string plain(const json::Value& content, const std::string& where) {
   for (size_t i = 0; i < content.array()->size(); ++i) {
     const std::string at = fmt::format("{}[{}]", where, i);
     const json::Value& block = (*content.array())[i];
-    if (const std::string& type = type_of(block, at); type != "text") refuse(type, at);
-    append(text, need_text(block, "text", at));
+    const std::string& type = type_of(block, at);
+    if (type != "text" && type != "tool_reference") refuse(type, at);
+    append(text, type == "text" ? need_text(block, "text", at) : tools.refer(block, at));
   }
   return text;
 }
 
-std::string system_text(const json::Value& system, const std::string& where) {
+std::string system_text(const json::Value& system, const std::string& where, ToolChanges& tools) {
   if (const std::string* text = system.string()) return without_billing(*text);
   if (!system.array()) throw wrong(where, where + " must be a string or an array of blocks of text");
   std::string text;
   for (size_t i = 0; i < system.array()->size(); ++i) {
     const std::string at = fmt::format("{}[{}]", where, i);
     const json::Value& block = (*system.array())[i];
-    if (const std::string& type = type_of(block, at); type != "text") refuse(type, at);
-    append(text, without_billing(need_text(block, "text", at)));
+    const std::string& type = type_of(block, at);
+    if (type == "text") append(text, without_billing(need_text(block, "text", at)));
+    else if (type == "tool_addition" || type == "tool_removal") tools.read(block, at);
+    else refuse(type, at);
   }
   return text;
 }
 
 // Results of calls stand before what else the turn says, as templates want them.
-void read_user(const json::Array& blocks, const std::string& place, Conversation& out) {
+void read_user(const json::Array& blocks, const std::string& place, Conversation& out, ToolChanges& tools) {
   std::string text;
   bool said = blocks.size() == 0;
   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -105,7 +109,7 @@ void read_user(const json::Array& blocks, const std::string& place, Conversation
       said = true;
     } else if (type == "tool_result") {
       const json::Value* content = blocks[i].get("content");
-      std::string result = content ? plain(*content, where + ".content") : "";
+      std::string result = content ? result_text(*content, where + ".content", tools) : "";
       const json::Value* failed = blocks[i].get("is_error");
       if (failed && !failed->is_bool()) throw wrong("messages", where + ".is_error must be of type bool");
       if (failed && failed->as_bool("is_error") && !result.starts_with("Error")) result.insert(0, "Error: ");
@@ -140,52 +144,23 @@ void read_assistant(const json::Array& blocks, const std::string& place, Convers
   if (!thinking.empty()) message["reasoning_content"] = std::move(thinking);  // templates that keep it look for it
 }
 
-void read_message(const json::Value& message, const std::string& place, Conversation& out) {
+void read_message(const json::Value& message, const std::string& place, Conversation& out, ToolChanges& tools) {
   if (!message.object()) throw wrong("messages", place + " must be an object");
   const std::string& role = need_text(message, "role", place);
   if (role != "user" && role != "assistant" && role != "system")
     throw wrong("messages", place + ".role must be user, assistant or system");
   const json::Value* content = message.get("content");
   if (!content) throw wrong("messages", place + ".content is required");
-  if (role == "system") return out.say(role, system_text(*content, place + ".content"), place);
+  if (role == "system") {
+    if (std::string text = system_text(*content, place + ".content", tools); !text.empty())
+      out.say(role, std::move(text), place);
+    return;
+  }
   if (const std::string* text = content->string()) return out.say(role, *text, place);
   if (!content->array())
     throw wrong("messages",
                 fmt::format("{}.content must be a string or an array of blocks, not {}", place, content->type_name()));
-  role == "user" ? read_user(*content->array(), place, out) : read_assistant(*content->array(), place, out);
-}
-
-json::Value read_tools(const json::Array& tools) {
-  json::Array list;
-  for (size_t i = 0; i < tools.size(); ++i) {
-    const json::Value* type = tools[i].get("type");
-    const json::Value* name = tools[i].get("name");
-    const json::Value* schema = tools[i].get("input_schema");
-    const bool ours = !type || (type->string() && *type->string() == "custom");
-    if (!ours && !schema) continue;  // web_search_..., bash_...: tools of Anthropic's own
-    if (!name || !name->string()) throw wrong("tools", fmt::format("tools[{}].name must be a string", i));
-    if (!schema || !schema->object()) throw wrong("tools", fmt::format("tools[{}].input_schema must be an object", i));
-    list.emplace_back(function_tool(*name, tools[i].get("description"), *schema, tools[i].get("strict")));
-  }
-  if (list.size() == 0) return {};
-  json::Value checked = std::move(list);
-  openai::check_tools(checked);
-  return checked;
-}
-
-void read_tool_choice(const json::Value& choice, Generation& g) {
-  const json::Value* type = choice.get("type");
-  const std::string word = type && type->string() ? *type->string() : "";
-  const json::Value* name = choice.get("name");
-  if (word == "tool" && (!name || !name->string())) throw wrong("tool_choice", "tool_choice.name must be a string");
-  if (word == "tool") g.tool_choice = openai::read_tool_choice(choice, g.tools);
-  else if (word == "any") g.tool_choice = openai::read_tool_choice("required", g.tools);
-  else if (word == "auto" || word == "none") g.tool_choice = word;
-  else throw wrong("tool_choice", "tool_choice.type must be auto, any, tool or none");
-  const json::Value* single = choice.get("disable_parallel_tool_use");
-  if (single && !single->is_bool())
-    throw wrong("tool_choice", "tool_choice.disable_parallel_tool_use must be of type bool");
-  if (single) g.parallel_tool_calls = !single->as_bool("disable_parallel_tool_use");
+  role == "user" ? read_user(*content->array(), place, out, tools) : read_assistant(*content->array(), place, out);
 }
 
 void read_thinking(const json::Value& thinking, Generation& g) {
@@ -220,11 +195,13 @@ MessagesRequest parse(json::Object body, bool for_count) {
   read_sampling(body, g);
   if (const json::Value* model = present(body, "model")) request.model = *model->string();
   Conversation conversation;
+  ToolChanges changes;
   if (const json::Value* system = present(body, "system"))
-    if (std::string text = system_text(*system, "system"); !text.empty())
+    if (std::string text = system_text(*system, "system", changes); !text.empty())
       conversation.say("system", std::move(text), "system");
   const json::Array& messages = *body.find("messages")->array();
-  for (size_t i = 0; i < messages.size(); ++i) read_message(messages[i], fmt::format("messages[{}]", i), conversation);
+  for (size_t i = 0; i < messages.size(); ++i)
+    read_message(messages[i], fmt::format("messages[{}]", i), conversation, changes);
   if (!for_count) {
     check_tool_history(conversation);
     if (*messages[messages.size() - 1].get("role")->string() == "assistant")
@@ -232,7 +209,7 @@ MessagesRequest parse(json::Object body, bool for_count) {
                   "the last message is the assistant's; answers that continue one (prefill) are not supported");
   }
   g.messages = std::move(conversation.messages);
-  if (const json::Value* tools = present(body, "tools")) g.tools = read_tools(*tools->array());
+  if (const json::Value* tools = present(body, "tools")) g.tools = read_tools(*tools->array(), changes);
   if (const json::Value* choice = present(body, "tool_choice")) read_tool_choice(*choice, g);
   if (const json::Value* config = present(body, "output_config")) read_output_config(*config, g);
   if (const json::Value* thinking = present(body, "thinking")) read_thinking(*thinking, g);

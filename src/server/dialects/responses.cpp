@@ -56,19 +56,34 @@ json::Object custom_parameters(const json::Value& tool) {
   return schema;
 }
 
-json::Value read_tools(const json::Array& tools) {
-  json::Array list;
+// Functions and custom tools of the list, and of the namespaces in it.
+void read_tools(const json::Array& tools, const std::string& place, const std::string& space, json::Array& list,
+                ToolOrigins& origins) {
   for (size_t i = 0; i < tools.size(); ++i) {
+    const std::string where = fmt::format("{}[{}]", place, i);
     const json::Value* type = tools[i].get("type");
-    if (!type || !type->string()) throw wrong("tools", fmt::format("tools[{}].type must be a string", i));
-    const bool custom = *type->string() == "custom";
-    if (!custom && *type->string() != "function") continue;  // web_search, file_search, ...
+    if (!type || !type->string()) throw wrong("tools", where + ".type must be a string");
+    const bool custom = *type->string() == "custom", has_tools = space.empty() && *type->string() == "namespace";
+    if (!custom && !has_tools && *type->string() != "function") continue;  // web_search, file_search, ...
     const json::Value* name = tools[i].get("name");
-    if (!name || !name->string()) throw wrong("tools", fmt::format("tools[{}].name must be a string", i));
+    if (!name || !name->string()) throw wrong("tools", where + ".name must be a string");
+    if (has_tools) {
+      const json::Value* inner = tools[i].get("tools");
+      if (!inner || !inner->array()) throw wrong("tools", where + ".tools must be an array");
+      read_tools(*inner->array(), where + ".tools", *name->string(), list, origins);
+      continue;
+    }
     const json::Value* parameters = tools[i].get("parameters");
+    const std::string shown = shown_name(space, *name->string());
+    origins[shown] = {.space = space, .name = *name->string(), .custom = custom};
     json::Value schema = custom ? json::Value(custom_parameters(tools[i])) : parameters ? *parameters : json::Value();
-    list.emplace_back(function_tool(*name, tools[i].get("description"), std::move(schema), tools[i].get("strict")));
+    list.emplace_back(function_tool(shown, tools[i].get("description"), std::move(schema), tools[i].get("strict")));
   }
+}
+
+json::Value read_tools(const json::Array& tools, ToolOrigins& origins) {
+  json::Array list;
+  read_tools(tools, "tools", "", list, origins);
   if (list.size() == 0) return {};
   json::Value checked = std::move(list);
   openai::check_tools(checked);
@@ -93,8 +108,9 @@ json::Value allowed_tools(const json::Value& choice, Generation& g) {
   return *mode;
 }
 
-void read_tool_fields(const json::Object& body, Generation& g) {
-  if (const json::Value* tools = present(body, "tools")) g.tools = read_tools(*tools->array());
+void read_tool_fields(const json::Object& body, ResponsesRequest& request) {
+  Generation& g = request.generation;
+  if (const json::Value* tools = present(body, "tools")) g.tools = read_tools(*tools->array(), request.origins);
   if (const json::Value* choice = present(body, "tool_choice")) {
     const json::Value* type = choice->get("type");
     const bool some = type && type->string() && *type->string() == "allowed_tools";
@@ -138,6 +154,10 @@ json::Array input_items(const json::Value& input) {
 
 std::span<const Field> response_fields() { return kFields; }
 
+std::string shown_name(const std::string& space, const std::string& name) {
+  return space.empty() ? name : fmt::format("{}.{}", space, name);
+}
+
 ResponsesRequest parse_responses(const json::Object& body) {
   check_fields(body, kFields);
   const auto on = [&](std::string_view key, bool fallback) {
@@ -160,7 +180,7 @@ ResponsesRequest parse_responses(const json::Object& body) {
   request.store = on("store", true);
   if (const json::Value* tokens = present(body, "max_output_tokens"))
     g.max_tokens = tokens->as_int("max_output_tokens");
-  read_tool_fields(body, g);
+  read_tool_fields(body, request);
   if (const json::Value* reasoning = present(body, "reasoning")) read_reasoning(*reasoning, g);
   if (const json::Value* text = present(body, "text"))
     if (const json::Value* format = text->get("format"))

@@ -1,5 +1,6 @@
 // OpenAI's responses: a body and what went before to a Generation, events to output items (spec server 2.9, 3.2, 3.3).
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +19,16 @@ struct Past {
   std::optional<std::string> instructions;
 };
 
+// A tool as the client knows it.
+struct ToolOrigin {
+  std::string space, name;  // space: the namespace that it stands in; empty: none
+  bool custom = false;      // takes a text in place of JSON, and its calls come back as such
+};
+using ToolOrigins = std::map<std::string, ToolOrigin, std::less<>>;  // by the name that the model is shown
+
+// The name that the model is shown of a tool in a namespace.
+std::string shown_name(const std::string& space, const std::string& name);
+
 struct ResponsesRequest {
   std::string model, keep_alive;
   Generation generation;  // without messages until converse()
@@ -26,6 +37,7 @@ struct ResponsesRequest {
   json::Array items;                        // input; a string became a user's message
   std::optional<std::string> instructions;  // after converse(): those in force
   json::Object echo;                        // fields that the response repeats
+  ToolOrigins origins;                      // of the tools
 };
 
 // Throws RequestError naming the field. Tools that only OpenAI's servers run are left out.

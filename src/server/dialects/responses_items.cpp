@@ -79,7 +79,9 @@ class Reader {
       } else if (arguments.empty()) {
         arguments = "{}";
       }
-      out_.call(need_text(item, "call_id", place), need_text(item, "name", place), std::move(arguments), place);
+      const std::string space = present(*item.object(), "namespace") ? need_text(item, "namespace", place) : "";
+      out_.call(need_text(item, "call_id", place), shown_name(space, need_text(item, "name", place)),
+                std::move(arguments), place);
       think(place);
     } else if (type == "function_call_output" || type == "custom_tool_call_output") {
       out_.tool_result(need_text(item, "call_id", place), text_of(item.get("output"), place + ".output"), place);

@@ -19,10 +19,22 @@ json::Object usage_json(const Usage& usage) {
   return o;
 }
 
+// What a call of a custom tool says: its one argument, which the model gave as JSON.
+std::string input_of(const std::string& arguments) {
+  try {
+    const json::Value call = json::parse(arguments, "the arguments of a call");
+    if (const json::Value* input = call.get("input"); input && input->string()) return *input->string();
+  } catch (const Error&) {
+    return arguments;
+  }
+  return arguments;
+}
+
 // An item under way or done.
 struct Item {
-  Event::Kind kind{};                // text, reasoning, tool_begin
-  std::string id, call, name, text;  // text: also a call's arguments
+  Event::Kind kind{};          // text, reasoning, tool_begin
+  std::string id, call, text;  // text: also a call's arguments, or the input of a custom tool
+  ToolOrigin tool;             // of a call
   json::Array logprobs;
   std::string_view status = "in_progress";
 
@@ -45,11 +57,12 @@ struct Item {
     o["id"] = id;
     switch (kind) {
       case Event::Kind::tool_begin:
-        o["type"] = "function_call";
+        o["type"] = tool.custom ? "custom_tool_call" : "function_call";
         o["status"] = status;
         o["call_id"] = call;
-        o["name"] = name;
-        o["arguments"] = text;
+        if (!tool.space.empty()) o["namespace"] = tool.space;
+        o["name"] = tool.name;
+        o[tool.custom ? "input" : "arguments"] = tool.custom && status == "in_progress" ? "" : text;
         break;
       case Event::Kind::reasoning:
         o["type"] = "reasoning";
@@ -74,6 +87,7 @@ class ResponsesWriter final : public AnswerWriter {
       : echo_(request.echo),
         instructions_(request.instructions ? json::Value(*request.instructions) : json::Value()),
         previous_(request.previous_response_id.empty() ? json::Value() : json::Value(request.previous_response_id)),
+        origins_(request.origins),
         parallel_(request.generation.parallel_tool_calls),
         store_(request.store),
         id_(random_id("resp_")) {}
@@ -103,13 +117,17 @@ class ResponsesWriter final : public AnswerWriter {
 
   std::string end() override { return state_event("response." + std::string(status_)); }
 
-  std::string failure(const Problem& problem, std::string_view) override {
+  // Told twice, as by the official service: libraries raise the first event, agents read the second.
+  std::string failure(const Problem& problem, std::string_view request_id) override {
     status_ = "failed";
-    json::Object error;
+    json::Object event = *error_json(Dialect::openai, problem, request_id).object(), error;
     error["code"] = problem.code.empty() ? "server_error" : problem.code;
     error["message"] = problem.message;
+    for (const auto& [key, value] : error) event[key] = value;
+    event["param"] = problem.param.empty() ? json::Value() : json::Value(problem.param);
     error_ = std::move(error);
-    return state_event("response.failed");
+    std::string out = send("error", std::move(event));
+    return out += state_event("response.failed");
   }
 
   std::string ping() override { return net::sse_comment("ping"); }
@@ -122,6 +140,11 @@ class ResponsesWriter final : public AnswerWriter {
   }
 
  private:
+  ToolOrigin origin_of(const std::string& shown) const {
+    const auto found = origins_.find(shown);
+    return found != origins_.end() ? found->second : ToolOrigin{.space = {}, .name = shown};
+  }
+
   bool is_open() const { return !items_.empty() && items_.back().status == "in_progress"; }
 
   std::string send(std::string_view name, json::Object body) {
@@ -163,9 +186,9 @@ class ResponsesWriter final : public AnswerWriter {
     Item item{.kind = e.kind};
     switch (e.kind) {
       case Event::Kind::tool_begin:
-        item.id = random_id("fc_");
+        item.tool = origin_of(e.name);
+        item.id = random_id(item.tool.custom ? "ctc_" : "fc_");
         item.call = e.call;
-        item.name = e.name;
         break;
       case Event::Kind::reasoning: item.id = random_id("rs_"); break;
       default: item.id = random_id("msg_"); break;
@@ -195,14 +218,30 @@ class ResponsesWriter final : public AnswerWriter {
   std::string arguments(const Event& e) {
     if (e.text.empty() || !is_open()) return "";
     items_.back().text += e.text;
+    if (items_.back().tool.custom) return "";  // the JSON around it has to end first
     json::Object o = about_item(false);
     o["delta"] = e.text;
     return send("response.function_call_arguments.delta", std::move(o));
   }
 
+  // All of a custom call's input, at its end. A cut one has none.
+  std::string custom_input(Item& item, std::string_view status) {
+    item.text = status == "completed" ? input_of(item.text) : "";
+    json::Object delta = about_item(false), done = delta;
+    delta["delta"] = done["input"] = item.text;
+    std::string out;
+    if (!item.text.empty()) out = send("response.custom_tool_call_input.delta", std::move(delta));
+    return out += send("response.custom_tool_call_input.done", std::move(done));
+  }
+
   std::string close(std::string_view status = "completed") {
     if (!is_open()) return "";
     Item& item = items_.back();
+    if (item.tool.custom) {
+      std::string out = custom_input(item, status);
+      item.status = status;
+      return out += item_event("response.output_item.done");
+    }
     item.status = status;
     const bool call = item.kind == Event::Kind::tool_begin;
     json::Object done = about_item(!call);
@@ -267,6 +306,7 @@ class ResponsesWriter final : public AnswerWriter {
 
   const json::Object echo_;
   const json::Value instructions_, previous_;
+  const ToolOrigins origins_;
   const bool parallel_, store_;
   const std::string id_;
   AnswerHead head_;
