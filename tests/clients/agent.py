@@ -67,14 +67,24 @@ def codex(server_url, model, scratch, prompt=TASK):
     return run([*command, prompt], scratch, {"CODEX_HOME": str(folder)})
 
 
-def pi(server_url, model, scratch, context, prompt=TASK):
+def codex_ended_well(events):
+    """A turn that is done; or one that the server's --max-tokens cut, which Codex calls failed."""
+    failed = [e["error"]["message"] for e in events if e["type"] == "turn.failed"]
+    if failed:
+        return all("reason: max_output_tokens" in message for message in failed)
+    return any(e["type"] == "turn.completed" for e in events)
+
+
+def pi(server_url, model, scratch, context, *flags, prompt=TASK, compaction=None):
+    """compaction: its settings for that; None: off, since its defaults keep 16,384 tokens free, more than these servers have."""
     folder = scratch[0] / ".pi" / "agent"
     folder.mkdir(parents=True, exist_ok=True)
     known = {"id": model, "contextWindow": context, "maxTokens": TOKENS_MAX}
     provider = {"baseUrl": server_url + "/v1", "api": "openai-completions", "apiKey": "any", "models": [known]}
     (folder / "models.json").write_text(json.dumps({"providers": {"hearth": provider}}))
+    (folder / "settings.json").write_text(json.dumps({"compaction": compaction or {"enabled": False}}))
     command = [*command_of(install.pi), "-p", "--provider", "hearth", "--model", model, "--mode", "json", "--offline", "-ns"]
-    return run([*command, "-t", "read,edit", prompt], scratch, {})
+    return run([*command, "-t", "read,edit", *flags, prompt], scratch, {})
 
 
 class Watched:

@@ -39,7 +39,7 @@ def test_chat_and_stream(served):
 
 @pytest.mark.full
 def test_tool_round_trip(served):
-    message = json.loads(answer(served, tools=TOOLS, tool_choice="required"))["choices"][0]["message"]
+    message = json.loads(answer(served, tools=TOOLS, tool_choice="required", parallel_tool_calls=False))["choices"][0]["message"]
     call = message["tool_calls"][0]
     assert "city" in json.loads(call["function"]["arguments"])
     messages = [*QUESTION["messages"], message, {"role": "tool", "tool_call_id": call["id"], "content": "18 degrees"}]

@@ -8,7 +8,8 @@ from running import Server
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "vectors" / "clients"
 FILES = sorted(FOLDER.glob("*.json"))
-CLIENTS = ["claude-code 2.1.332", "codex 0.171.0", "pi-coding-agent 0.73.1"]
+CLIENTS = ["claude-code 2.1.332", "codex 0.171.0", "pi-coding-agent 0.73.1", "openai 3.57.0", "openai 7.59.0", "anthropic 2.14.0",
+           "@anthropic-ai/sdk 1.14.0", "langchain-openai 1.7.4", "litellm 1.110.2"]
 GENERATING = {"/v1/messages": "max_tokens", "/v1/chat/completions": "max_tokens", "/v1/responses": "max_output_tokens"}
 TOKENS = 12  # of each answer: the shapes are of interest
 
@@ -27,12 +28,14 @@ def route_of(call):
     return call["path"].split("?")[0]
 
 
-def repeat(server, call):
-    """The call as recorded, but for the model (this server's own) and the length of the answer."""
+def repeat(server, call, previous=None):
+    """The call as recorded, but for the model (this server's own), the response before it and the length of the answer."""
     body = copy.deepcopy(call["body"])
     if isinstance(body, dict):
         if "model" in body:
             body["model"] = server.get("/v1/models").json()["data"][0]["id"]
+        if "previous_response_id" in body:
+            body["previous_response_id"] = previous
         if field := GENERATING.get(route_of(call)):
             for name in {field, "max_completion_tokens"} & set(body) | {field}:
                 body[name] = TOKENS
@@ -105,7 +108,7 @@ def check_whole(call, document):
         assert document["data"][0]["id"] and document["has_more"] is False
 
 
-def test_there_are_recordings_of_every_agent():
+def test_there_are_recordings_of_every_client():
     clients = " ".join(json.loads(file.read_text())["client"] for file in FILES)
     for name in CLIENTS:
         assert name in clients
@@ -115,8 +118,9 @@ def test_there_are_recordings_of_every_agent():
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
 def test_every_recorded_call_is_answered_whole(replayed, file):
+    previous = None
     for call in calls_of(file):
-        answer = repeat(replayed, call)
+        answer = repeat(replayed, call, previous)
         assert answer.status == call["status"], (call["path"], answer.body[:400])
         if answer.status != 200 or call["method"] == "HEAD":
             continue
@@ -125,6 +129,7 @@ def test_every_recorded_call_is_answered_whole(replayed, file):
             STREAMS[route_of(call)](answer)
         else:
             check_whole(call, answer.json())
+            previous = answer.json().get("id")
 
 
 def usage_of(answer):

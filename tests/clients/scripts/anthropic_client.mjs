@@ -22,7 +22,7 @@ const cases = {
   async tools() {
     const rounds = [];
     for (const streamed of [false, true]) {
-      const asked = { messages, tools, tool_choice: { type: "any" }, ...more };
+      const asked = { messages, tools, tool_choice: { type: "any", disable_parallel_tool_use: true }, ...more };
       const answer = streamed ? await client.messages.stream(asked).finalMessage() : await client.messages.create(asked);
       const call = answer.content.find((b) => b.type === "tool_use");
       const result = { type: "tool_result", tool_use_id: call.id, content: "18 degrees, sunny" };

@@ -34,7 +34,7 @@ def stream():
 def tools():
     rounds = []
     for streamed in (False, True):
-        asked = dict(messages=QUESTION, tools=TOOLS, tool_choice={"type": "any"}, **more)
+        asked = dict(messages=QUESTION, tools=TOOLS, tool_choice={"type": "any", "disable_parallel_tool_use": True}, **more)
         if streamed:
             with client.messages.stream(**asked) as events:
                 answer = events.get_final_message()

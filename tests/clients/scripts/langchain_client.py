@@ -40,7 +40,7 @@ def stream():
 
 
 def tools():
-    bound = chat_model.bind_tools([get_weather], tool_choice="required")
+    bound = chat_model.bind_tools([get_weather], tool_choice="required", parallel_tool_calls=False, strict=True)
     rounds = []
     for streamed in (False, True):
         if streamed:

@@ -30,7 +30,7 @@ def stream():
 def tools():
     rounds = []
     for streamed in (False, True):
-        asked = dict(messages=QUESTION, tools=TOOLS, tool_choice="required", **more)
+        asked = dict(messages=QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, **more)
         if streamed:
             answer = litellm.stream_chunk_builder(list(litellm.completion(stream=True, **asked)), messages=QUESTION)
         else:

@@ -30,7 +30,7 @@ const cases = {
   async tools() {
     const rounds = [];
     for (const streamed of [false, true]) {
-      const asked = { messages, tools, tool_choice: "required", ...more };
+      const asked = { messages, tools, tool_choice: "required", parallel_tool_calls: false, ...more };
       const answer = streamed
         ? await client.chat.completions.stream(asked).finalChatCompletion()
         : await client.chat.completions.create(asked);
@@ -73,7 +73,7 @@ const cases = {
     for await (const event of await client.responses.create(asked)) kinds.push(event.type);
     const flat = [{ type: "function", name: "get_weather", parameters, strict: false }];
     const call = await client.responses.create({ model, input: "What is the weather in Paris?", tools: flat,
-                                                 tool_choice: "required", max_output_tokens: 64 });
+                                                 tool_choice: "required", parallel_tool_calls: false, max_output_tokens: 64 });
     const calls = call.output.filter((i) => i.type === "function_call").map((i) => [i.name, JSON.parse(i.arguments)]);
     return { text: first.output_text, status: first.status, more: second.usage.input_tokens > first.usage.input_tokens, kinds, calls };
   },

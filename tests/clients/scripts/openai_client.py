@@ -32,15 +32,16 @@ def stream():
 
 
 def tools():
+    asked = dict(messages=QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, **more)
     rounds = []
     for streamed in (False, True):
         if streamed:
-            with client.chat.completions.stream(messages=QUESTION, tools=TOOLS, tool_choice="required", **more) as events:
+            with client.chat.completions.stream(**asked) as events:
                 for _ in events:
                     pass
                 choice = events.get_final_completion().choices[0]
         else:
-            answer = client.chat.completions.create(messages=QUESTION, tools=TOOLS, tool_choice="required", **more)
+            answer = client.chat.completions.create(**asked)
             choice = answer.choices[0]
         call = choice.message.tool_calls[0]
         said = {"id": call.id, "type": "function", "function": {"name": call.function.name, "arguments": call.function.arguments}}
@@ -76,7 +77,8 @@ def responses():
     second = client.responses.create(model=model, input="Again.", previous_response_id=first.id, max_output_tokens=16, temperature=0)
     kinds = [e.type for e in client.responses.create(model=model, input="Say hello.", max_output_tokens=16, temperature=0, stream=True)]
     flat = [{"type": "function", "name": "get_weather", "parameters": PARAMETERS, "strict": False}]
-    call = client.responses.create(model=model, input="What is the weather in Paris?", tools=flat, tool_choice="required", max_output_tokens=64)
+    call = client.responses.create(model=model, input="What is the weather in Paris?", tools=flat, tool_choice="required",
+                                   parallel_tool_calls=False, max_output_tokens=64)
     return dict(text=first.output_text, status=first.status, more=second.usage.input_tokens > first.usage.input_tokens, kinds=kinds,
                 calls=[[i.name, json.loads(i.arguments)] for i in call.output if i.type == "function_call"])
 

@@ -1,0 +1,66 @@
+"""Agents started by `hearth launch`: the programs as they are, headless, told of the server by hearth alone."""
+import json
+import shlex
+
+import agent
+import install
+import pytest
+from running import BINARY, Server
+
+HEADLESS = {
+    "claude": ["-p", "--output-format", "json", "--tools", "Read", "--max-turns", "1", "--system-prompt", "Be brief."],
+    "codex": ["exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "--json"],
+    "pi": ["-p", "--mode", "json", "--offline", "-ns", "-t", "read"],
+}
+COMMANDS = {"claude": lambda: [install.claude()], "codex": install.codex, "pi": install.pi}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory, model_file):
+    home = tmp_path_factory.mktemp("launch")
+    with Server(home, model_file("qwen-0.5b"), "--context", "16384", "--batch", "4", "--max-tokens", "48") as server:
+        yield server
+
+
+def launched(server, name, scratch):
+    """Standard output of `hearth launch NAME ...` where the agent is on PATH and knows nothing of the server."""
+    folder = scratch[1].parent / "bin"
+    folder.mkdir()
+    words = agent.command_of(COMMANDS[name])
+    (folder / name).write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n')
+    (folder / name).chmod(0o755)
+    pi = scratch[0] / ".pi" / "agent"
+    pi.mkdir(parents=True)
+    (pi / "settings.json").write_text('{"compaction": {"enabled": false}}')  # it would sum up one turn after the other
+    env = {"PATH": f"{folder}:/usr/bin:/bin", "XDG_RUNTIME_DIR": server.env["XDG_RUNTIME_DIR"], "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "32"}
+    done = agent.run([BINARY, "launch", name, *HEADLESS[name], "Say hello."], scratch, env)
+    assert done.stdout.strip(), done.stderr[-2000:]
+    return done.stdout
+
+
+def asked(server, name, scratch):
+    rows = server.get("/stats").json()["batch"]["submitted_rows"]
+    out = launched(server, name, scratch)
+    assert server.get("/stats").json()["batch"]["submitted_rows"] > rows
+    return out
+
+
+@pytest.mark.full
+def test_claude(small, scratch):
+    result = json.loads(asked(small, "claude", scratch).strip().splitlines()[-1])
+    assert result["subtype"] in ("success", "error_max_turns") and not result.get("api_error_status"), result
+    assert list(result["modelUsage"]) == [agent.model_of(small)], "every model that it asks for is the server's"
+
+
+@pytest.mark.full
+def test_codex(small, scratch):
+    events = [json.loads(line) for line in asked(small, "codex", scratch).splitlines() if line.startswith("{")]
+    assert agent.codex_ended_well(events), events[-3:]
+
+
+@pytest.mark.full
+def test_pi(small, scratch):
+    ends = [json.loads(line) for line in asked(small, "pi", scratch).splitlines() if '"message_end"' in line]
+    said = [e["message"] for e in ends if e["message"]["role"] == "assistant"]
+    assert said and all(m["stopReason"] in ("stop", "length", "toolUse") for m in said), said
+    assert {m["model"] for m in said} == {agent.model_of(small)}
