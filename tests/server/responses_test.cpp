@@ -202,6 +202,10 @@ TEST(ResponsesWriter, a_cut_call_of_a_custom_tool_is_none) {
   EXPECT_EQ(at(stream.response, "output").array()->size(), 0u);
 }
 
+TEST(ResponsesWriter, silence_is_broken_by_an_event) {
+  EXPECT_EQ(writer()->ping(), "event: keepalive\ndata: {\"type\": \"keepalive\", \"sequence_number\": 1}\n\n");
+}
+
 TEST(ResponsesWriter, a_failure_is_the_last_event) {
   const auto one = writer();
   std::string bytes = one->begin(kHead, {});

@@ -1,6 +1,5 @@
 // The answer as output items: reasoning, messages, function calls. A document is what the same events would have
 // streamed, so one machine makes both.
-#include "net/sse.h"
 #include "server/dialects/responses.h"
 
 namespace hearth::server::responses {
@@ -130,7 +129,13 @@ class ResponsesWriter final : public AnswerWriter {
     return out += state_event("response.failed");
   }
 
-  std::string ping() override { return net::sse_comment("ping"); }
+  // An event, as the official service has it: Codex gives a stream up after five minutes without one, and comments are
+  // none. Its number is that of response.in_progress, so that the others' have no gap.
+  std::string ping() override {
+    json::Object o;
+    o["sequence_number"] = 1;
+    return named_event("keepalive", std::move(o));
+  }
 
   json::Value document(const AnswerHead& head, const std::vector<Collected>& answers) override {
     head_ = head;
