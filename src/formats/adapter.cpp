@@ -162,10 +162,10 @@ class Reader {
   std::vector<Pair> pairs_;
 };
 
-std::filesystem::path first_of(const std::filesystem::path& dir, std::initializer_list<const char*> names) {
+std::filesystem::path first_of(const std::filesystem::path& dir, std::span<const char* const> names) {
   for (const char* name : names)
     if (io::real_fs().exists(dir / name)) return dir / name;
-  fail(ErrorKind::not_found, "{}: no adapter there, {} is absent", dir.string(), *names.begin());
+  fail(ErrorKind::not_found, "{}: no adapter there, {} is absent", dir.string(), names.front());
 }
 
 }  // namespace
@@ -209,13 +209,18 @@ std::string base_mismatch(const Adapter& adapter, std::string_view repo, std::st
   return {};
 }
 
-Adapter read_adapter(const std::filesystem::path& dir, std::span<const AdapterLinear> base) {
+std::string adapter_id_of(const std::filesystem::path& dir) {
   const std::filesystem::path whole = std::filesystem::absolute(dir).lexically_normal();
-  const std::string id = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
+  std::string id = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   check_adapter_id(id);
+  return id;
+}
+
+Adapter read_adapter(const std::filesystem::path& dir, std::span<const AdapterLinear> base) {
+  const std::string id = adapter_id_of(dir);
   if (!io::real_fs().exists(dir)) fail(ErrorKind::not_found, "{}: no such folder", dir.string());
-  const std::filesystem::path weights = first_of(dir, {"adapters.safetensors", "adapter_model.safetensors"});
-  const std::filesystem::path config = first_of(dir, {"adapter_config.json", "optiq_lora_config.json"});
+  const std::filesystem::path weights = first_of(dir, kAdapterWeightFiles);
+  const std::filesystem::path config = first_of(dir, kAdapterConfigFiles);
   const std::string text = io::real_fs().read_file(config, kConfigBytesMax);
   const MappedFile mapped = MappedFile::open(weights);
   Adapter adapter = parse_adapter(

@@ -1,6 +1,7 @@
 // LoRA adapters from files (spec server 38, models 44, training 3): mlx-lm's adapters.safetensors and PEFT's
 // adapter_model.safetensors, with their adapter_config.json, as one table of factors.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -62,8 +63,14 @@ Adapter parse_adapter(const AdapterFiles& files, std::span<const AdapterLinear> 
 // nothing says so. A revision is a commit: "main" names none.
 std::string base_mismatch(const Adapter& adapter, std::string_view repo, std::string_view revision);
 
-// The adapter in a folder: adapters.safetensors, else adapter_model.safetensors; adapter_config.json, else
-// optiq_lora_config.json. Throws as parse_adapter and check_adapter_id do; Error{not_found} for a folder without them.
+// The files of an adapter's folder: of each kind the first one that is there.
+inline constexpr std::array<const char*, 2> kAdapterWeightFiles = {"adapters.safetensors", "adapter_model.safetensors"};
+inline constexpr std::array<const char*, 2> kAdapterConfigFiles = {"adapter_config.json", "optiq_lora_config.json"};
+
+// What a folder is called. Throws as check_adapter_id.
+std::string adapter_id_of(const std::filesystem::path& dir);
+
+// The adapter in a folder. Throws as parse_adapter and check_adapter_id do; Error{not_found} for a folder without one.
 Adapter read_adapter(const std::filesystem::path& dir, std::span<const AdapterLinear> base);
 
 }  // namespace hearth::formats
