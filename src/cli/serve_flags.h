@@ -35,6 +35,13 @@ inline constexpr std::array kRowFlags = {
          .fallback = "10GB",
          .help = "of all files there; those used longest ago go first",
          .min = 0},
+    Flag{.name = "adapter-memory",
+         .kind = ValueKind::size,
+         .value = "SIZE",
+         .help =
+             "memory kept for adapters (default: four of rank 32, at most a sixteenth of the budget); 0: none can be "
+             "mounted",
+         .min = 0},
     Flag{.name = "temperature",
          .kind = ValueKind::number,
          .value = "T",
@@ -53,7 +60,7 @@ inline constexpr std::array kRowFlags = {
          .min = 1,
          .max = 1 << 28},
 };
-inline constexpr auto kWorkerFlags = joined(kModelFlags, kRowFlags);
+inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
 
 // The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given.
 std::vector<std::string> worker_arguments(const Context& context);

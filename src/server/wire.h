@@ -1,31 +1,39 @@
 // The wire between front and worker (DESIGN 2, spec server 2): frames over a stream socket, u32 length (little endian,
-// of kind and body, at most 64 MiB), u8 kind, body as JSON. This table is all that the two say to each other.
+// of kind and body, at most 64 MiB), u8 kind, body as JSON. This table is all that the two say to each other. Frames
+// that name files go down with a descriptor of each (SCM_RIGHTS): the worker opens none.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
+#include "server/descriptor.h"
 
 namespace hearth::server {
 
 // Every body is an object; but for load, loaded, progress and drain it has "id", the request it belongs to.
 enum class FrameKind : uint8_t {
   // down
-  load = 1,         // {}: read the model; answered by loaded or error (id 0)
-  submit,           // a Generation (generation.h): answered by admitted ... finish for each answer, or by error
-  cancel,           // {id}
-  hold,             // {id}: its reader is slow; nothing more is made until release
-  release,          // {id}
-  embed,            // {id, inputs, instruction?, dimensions?}: reply {vectors, tokens}
-  tokenize,         // {id, content | messages, ...}: reply {tokens, ...}
-  detokenize,       // {id, tokens}: reply {content}
-  render,           // {id, messages, tools, ...}: reply {prompt, token_count}
-  adapter_mount,    // {id, name, path, force}: reply
-  adapter_unmount,  // {id, name}: reply
-  stats,            // {id}: reply
-  drain,            // {}: no new requests; the worker ends when the last one has
+  load = 1,          // {}: read the model; answered by loaded or error (id 0)
+  submit,            // a Generation (generation.h): answered by admitted ... finish for each answer, or by error
+  cancel,            // {id}
+  hold,              // {id}: its reader is slow; nothing more is made until release
+  release,           // {id}
+  embed,             // {id, inputs, instruction?, dimensions?}: reply {vectors, tokens}
+  tokenize,          // {id, content | messages, ...}: reply {tokens, ...}
+  detokenize,        // {id, tokens}: reply {content}
+  render,            // {id, messages, tools, ...}: reply {prompt, token_count}
+  adapter_mount,     // {id, name, files: [config, weights], repo, revision, force, default, digest?}: reply {adapter}
+  adapter_unmount,   // {id, name}: reply, when the last request that uses it has ended
+  adapter_describe,  // {id, name, files: [config], repo, revision}: reply {adapter}: what the config says
+  stats,             // {id}: reply
+  drain,             // {}: no new requests; the worker ends when the last one has
   // up
   loaded = 64,  // facts of the model: spec server 3.3, 3.4
   progress,     // {done, total}: bytes of weights
@@ -43,11 +51,13 @@ enum class FrameKind : uint8_t {
 struct Frame {
   FrameKind kind{};
   json::Value body;
+  std::vector<Descriptor> files{};  // as body.files names them
 };
 
 inline constexpr size_t kFrameBytesMax = size_t{64} << 20;
+inline constexpr size_t kFrameFilesMax = 4;
 
-// Appends the frame's bytes. Throws Error{invalid_argument} beyond kFrameBytesMax.
+// Appends the frame's bytes, without its files. Throws Error{invalid_argument} beyond kFrameBytesMax.
 void append_frame(std::string& out, const Frame& frame);
 
 // Takes a whole frame off the front of `bytes`, from *at on, which it moves; nullopt: more bytes are needed. Throws
@@ -57,7 +67,8 @@ std::optional<Frame> take_frame(std::string_view bytes, size_t& at);
 // One end of the socket pair. One thread receives; any thread sends.
 class Wire {
  public:
-  explicit Wire(int fd);  // owned; a blocking stream socket
+  enum class Files : uint8_t { refused, taken };        // that the other side sends
+  explicit Wire(int fd, Files files = Files::refused);  // owned; a blocking stream socket
   ~Wire();
   Wire(const Wire&) = delete;
   Wire& operator=(const Wire&) = delete;
@@ -65,17 +76,25 @@ class Wire {
   // Throws Error{io} when the other side is gone.
   void send(const Frame& frame);
   void send_bytes(std::string_view frames);  // frames made by append_frame: one write for many
+  void send_files(std::string_view frame, std::span<const Descriptor> files);  // one frame, with the files it names
 
-  // Waits for a frame; nullopt: the other side has closed. Throws as take_frame does.
+  // Waits for a frame; nullopt: the other side has closed. Throws as take_frame does, and Error{corrupt_file} for files
+  // that no frame names, or too few.
   std::optional<Frame> receive();
 
   void shut_down();  // both ways: receive() returns, send() throws, here and on the other side
 
  private:
+  void send_all(std::string_view frames);  // under sending_
+  ssize_t receive_some(std::span<char> buffer);
+  void hand_files(Frame& frame);
+
   int fd_;
+  Files files_;
   std::mutex sending_;
   std::string received_;
   size_t at_ = 0;
+  std::deque<Descriptor> received_files_;  // of frames that are not whole yet
 };
 
 // Two ends of a new pair, both close-on-exec. Throws Error{io}.

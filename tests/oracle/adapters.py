@@ -112,14 +112,18 @@ def bound(made: tiny.Checkpoint, path: Path, exact: np.ndarray, eps: float) -> f
     return tiny.noise_bound(lambda: _float32_model(made, path), made.forced, exact, eps)
 
 
-def smollm2_style(path):
-    """A random adapter of rank 8 on all seven projections of SmolLM2-135M, in mlx-lm's files."""
-    rng = np.random.default_rng(0)
+def smollm2_factors(seed: int = 0) -> dict:
+    """Random factors of rank 8 for all seven projections of SmolLM2-135M."""
+    rng = np.random.default_rng(seed)
     D, F, Dkv = 576, 1536, 192
     shapes = ((D, D), (D, Dkv), (D, Dkv), (D, D), (D, F), (D, F), (F, D))
-    factors = {
+    return {
         f"model.layers.{layer}.{module}": (rng.normal(size=(K, 8)).astype(np.float32) * K**-0.5,
                                            rng.normal(size=(8, N)).astype(np.float32) * 0.1)
         for layer in range(30) for module, (K, N) in zip(MODULES, shapes, strict=True)
     }  # fmt: skip
-    return write_native(path, factors, 2.0)
+
+
+def smollm2_style(path, seed: int = 0):
+    """They as an adapter in mlx-lm's files."""
+    return write_native(path, smollm2_factors(seed), 2.0)

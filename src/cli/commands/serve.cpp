@@ -69,6 +69,16 @@ constexpr std::array kOwnFlags = {
          .repeat = true},
     Flag{.name = "served-model-name", .kind = ValueKind::text, .value = "NAME", .help = "what clients call the model"},
     Flag{.name = "any-model", .help = "unknown model names mean the default model"},
+    Flag{.name = "adapter",
+         .kind = ValueKind::file,
+         .value = "DIR",
+         .help = "a LoRA adapter to mount on MODEL at the start; the first one is on where a request names none",
+         .aliases = "--adapter-path",
+         .repeat = true},
+    Flag{.name = "adapters-dir",
+         .kind = ValueKind::file,
+         .value = "DIR",
+         .help = "folder of adapters that may be mounted by name (default: adapters in the data folder)"},
     Flag{.name = "ttl",
          .kind = ValueKind::duration,
          .value = "TIME",
@@ -161,6 +171,11 @@ server::FrontOptions front_options(const Context& context, const server::Instanc
   o.models.allowed = args.texts("allow-models");
   o.models.only_default = o.unix_path.empty() && !server::is_loopback(o.host);
   o.models.any_model = args.on("any-model");
+  for (const std::string& adapter : args.texts("adapter"))
+    if (adapter != "none") o.models.adapters.push_back(hub::expand_home(adapter, context.env()));
+  const auto adapters = args.text("adapters-dir");
+  o.settings.adapters =
+      adapters ? hub::expand_home(*adapters, context.env()) : hub::data_folder(context.env()) / "adapters";
   o.models.ttl = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("ttl") * 1000));
   o.models.watchdog = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("watchdog") * 1000));
   o.models.memory_budget = o.settings.memory_budget;

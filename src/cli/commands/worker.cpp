@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/serve_flags.h"
 #include "decode/memory.h"
+#include "model/forward.h"
 #include "server/front/worker_link.h"
 #include "server/worker/sandbox.h"
 #include "server/worker/worker.h"
@@ -27,20 +28,47 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);
 
 constexpr int64_t kRowsMax = 64, kRowPositions = 1024;
+constexpr int64_t kAdapterSlots = 16, kAdapters = 4, kAdapterRank = 32, kAdapterShare = 16;
+
+// Memory for so many adapters of that rank over all linears, each in its slot and as the copy that stacks are made of,
+// but no more than a share of the budget.
+int64_t adapter_memory(const Context& context, const model::Model& model, int64_t budget) {
+  if (const auto asked = context.args().bytes("adapter-memory")) return *asked;
+  int64_t sum = 0;
+  for (const formats::AdapterLinear& linear : model::adapter_linears(model.spec())) sum += linear.K + linear.N;
+  constexpr int64_t kValueBytes = 4;
+  return std::min(budget / kAdapterShare, 2 * kAdapters * kAdapterRank * kValueBytes * sum);
+}
+
+void keep_for_adapters(decode::EngineOptions& options, int64_t bytes) {
+  options.adapter_bytes = bytes;
+  options.adapter_slots = bytes > 0 ? kAdapterSlots : 0;
+}
 
 // As many rows as fit, and a KV pool of one whole context, the prompt cache and kRowPositions a row, if memory holds
-// it: rows seldom need their whole context.
+// it: rows seldom need their whole context. Where not even one row fits beside memory for adapters that nobody asked
+// for, none is kept.
 void tune(const Context& context, const model::Model& model, const graph::Executor& executor,
           decode::EngineOptions& options) {
   const auto asked = context.args().integer("batch");
-  for (int64_t rows = asked.value_or(kRowsMax);; rows = (rows + 1) / 2) {
+  keep_for_adapters(options, adapter_memory(context, model, options.memory_budget));
+  const bool adapters_asked = context.args().bytes("adapter-memory").has_value();
+  for (int64_t rows = asked.value_or(kRowsMax);;) {
     options.sequences_max = options.gathered_max = rows;
     options.pool_positions = 1;  // at least one context is held in any case
     const decode::MemoryPlan plan(model, executor, options);
     const int64_t positions =
         options.context > 0 ? std::min(options.context, model.spec().context) : plan.largest(options.memory_budget);
     const decode::MemoryNeed need = plan.at(std::max<int64_t>(positions, 1));
-    if (rows > 1 && !asked && (positions == 0 || need.total() > options.memory_budget)) continue;
+    const bool fits = positions > 0 && need.total() <= options.memory_budget;
+    if (!fits && rows > 1 && !asked) {
+      rows = (rows + 1) / 2;
+      continue;
+    }
+    if (!fits && options.adapter_slots > 0 && !adapters_asked) {
+      keep_for_adapters(options, 0);
+      continue;
+    }
     const int64_t left = std::max<int64_t>(0, options.memory_budget - need.total());
     const int64_t cache = *context.args().bytes("prompt-cache");
     options.pool_positions = positions;
@@ -69,7 +97,7 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["prompt_cache_bytes"] = *context.args().bytes("prompt-cache");
   o["load_ms"] = loaded.times.total;
   o["threads"] = thread_count(context);
-  if (!loaded.adapter.empty()) o["adapter"] = loaded.adapter;
+  o["adapter_bytes"] = need.adapters;
   o["vision"] = false;
   o["chat"] = loaded.text->has_template();
   return o;
@@ -104,7 +132,7 @@ bool ends_with_front() {
   return ::poll(&wire, 1, 0) >= 0 && (wire.revents & POLLHUP) == 0;
 }
 
-// What the worker needs of the disk: the model, its adapter, and the folders of repacked weights and of prefixes.
+// What the worker needs of the disk: the model, and the folders of repacked weights and of prefixes.
 server::sandbox::Paths paths(const Context& context) {
   server::sandbox::Paths list;
   list.read = server::sandbox::model_paths(*context.args().positional("MODEL"));
@@ -117,8 +145,6 @@ server::sandbox::Paths paths(const Context& context) {
     }
     list.write.push_back(packed);
   }
-  if (const auto adapter = context.args().text("adapter"); adapter && *adapter != "none")
-    list.read.push_back(hub::expand_home(*adapter, context.env()));
   if (const auto disk = context.args().text("disk-cache")) {
     list.write.push_back(hub::expand_home(*disk, context.env()));
     io::real_fs().make_dirs(list.write.back());
@@ -149,7 +175,7 @@ int run(Context& context) {
       tune(context, model, executor, options);
     };
     request.progress = progress;
-    LoadedModel loaded = load_model(context, request);
+    LoadedModel loaded = load_model(context, request, {.adapter = "none"});  // the front sends them when it is up
     server::WorkerModel model;
     model.name = *context.args().text("name");
     model.facts = facts(context, loaded);
@@ -162,7 +188,7 @@ int run(Context& context) {
                                              .bytes_max = *context.args().bytes("disk-cache-max"),
                                              .model = *state};
     }
-    model.adapter = loaded.adapter;
+    model.adapter_bytes = loaded.engine->need().adapters;
     model.engine = std::move(loaded.engine);
     model.text = std::move(loaded.text);
     if (!model.disk) server::sandbox::enter_serving();  // the disk tier opens files as long as it lives

@@ -30,7 +30,9 @@ class Run : public std::enable_shared_from_this<Run> {
   void begin() {
     const auto self = shared_from_this();
     try {
-      head_.model = services_.models.resolve(call_.model);
+      const ModelChoice choice = services_.models.choose(call_.model);
+      head_.model = choice.id;
+      if (call_.generation.adapter.empty()) call_.generation.adapter = choice.adapter;
     } catch (const Error& error) {
       return fail(problem_of(error));
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "formats/adapter.h"
 
 namespace hearth::server {
 namespace {
@@ -28,6 +29,19 @@ std::string id_of(const hub::FoundModel& found) {
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
 }
 
+MountedAdapter adapter_at_start(const std::filesystem::path& folder) {
+  MountedAdapter adapter;
+  adapter.id = formats::adapter_id_of(folder);
+  try {
+    adapter.files = open_adapter(folder);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", folder.string(), error.what());
+  }
+  adapter.from_start = true;
+  adapter.force = true;  // it was named by hand; a mismatch is said in the log and in the list
+  return adapter;
+}
+
 }  // namespace
 
 std::string_view name_of(ModelState state) {
@@ -45,10 +59,15 @@ std::string_view name_of(ModelState state) {
 Models::Models(ModelsOptions options, hub::Store store) : options_(std::move(options)), store_(std::move(store)) {
   if (!options_.default_model.empty()) {
     hub::FoundModel found = store_.find(options_.default_model);
+    if (!found.adapter.empty())
+      fail(ErrorKind::invalid_argument, "{}: an adapter is mounted by --adapter DIR, name the model alone",
+           options_.default_model);
     default_id_ = options_.served_name.empty() ? id_of(found) : options_.served_name;
     Entry& entry = entries_[default_id_];
     entry.found = std::move(found);
     entry.pinned = true;
+    for (const std::filesystem::path& folder : options_.adapters) entry.adapters.push_back(adapter_at_start(folder));
+    if (!entry.adapters.empty()) entry.adapters.front().is_default = true;
   }
   for (const std::string& name : options_.allowed) {
     hub::FoundModel found = store_.find(name);
@@ -96,28 +115,43 @@ void Models::destroy_buried() {
   graveyard_->living -= count;
 }
 
-std::string Models::resolve(const std::string& name) const {
+// Of the command line or the allow-list, by its own name.
+std::optional<ModelChoice> Models::choose_known(const std::string& name) const {
   if (name.empty() || name == "hearth/local" || name == "default") {
     if (default_id_.empty()) fail(ErrorKind::not_found, "no model is named, and the server has no default one");
-    return default_id_;
+    return ModelChoice{default_id_, ""};
   }
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, entry] : entries_)
+    if (id == name || entry.found.name == name) return ModelChoice{id, ""};
+  return std::nullopt;
+}
+
+ModelChoice Models::choose(const std::string& name) const {
+  if (const auto known = choose_known(name)) return *known;
+  const size_t colon = name.rfind(':');
+  std::optional<ModelChoice> with_adapter;
+  if (colon != std::string::npos && colon > 0 && colon + 1 < name.size() &&
+      (with_adapter = choose_known(name.substr(0, colon))))
+    with_adapter->adapter = name.substr(colon + 1);
   std::vector<std::string> names;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, entry] : entries_) {
-      if (id == name || entry.found.name == name) return id;
-      names.push_back(id);
-    }
+    for (const auto& [id, entry] : entries_) names.push_back(id);
+    // Only a repository can have a file of that label.
+    if (with_adapter && entries_.at(with_adapter->id).found.repo.empty()) return *with_adapter;
   }
   if (options_.allowed.empty() && !options_.only_default && !looks_like_path(name)) {
     try {
-      return store_.find(name).name;
+      const hub::FoundModel found = store_.find(name);
+      return {found.name, found.adapter};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::not_found) throw;
       for (const hub::Snapshot& snapshot : store_.list()) names.push_back(snapshot.repo);
     }
   }
-  if (options_.any_model && !default_id_.empty()) return default_id_;
+  if (with_adapter) return *with_adapter;
+  if (options_.any_model && !default_id_.empty()) return {default_id_, ""};
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   fail(ErrorKind::not_found, "there is no model {}; there {} {}", name, names.size() == 1 ? "is" : "are",
@@ -224,6 +258,7 @@ void Models::keep_alive(const std::string& id, std::optional<milliseconds> ttl) 
 ModelView Models::view(const std::string& id, const Entry& entry) const {
   return {.id = id,
           .path = entry.found.path.string(),
+          .repo = entry.found.repo,
           .revision = entry.found.revision,
           .state = entry.state,
           .pinned = entry.pinned,
@@ -250,6 +285,7 @@ std::vector<ModelView> Models::list() const {
       ModelView v;
       v.id = snapshot.repo;
       v.path = snapshot.folder.string();
+      v.repo = snapshot.repo;
       v.revision = snapshot.revision;
       views.push_back(std::move(v));
     }

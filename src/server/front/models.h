@@ -16,16 +16,20 @@
 
 #include "base/error.h"
 #include "hub/store.h"
+#include "server/front/adapter_files.h"
 #include "server/front/worker_link.h"
 
 namespace hearth::server {
 
 struct ModelsOptions {
-  std::string default_model;               // named on the command line: loaded at start, pinned
-  std::string served_name;                 // what it is called; empty: its own name
-  std::vector<std::string> allowed;        // names that may be loaded; empty: all of the store
-  bool only_default = false;               // no other may be loaded (a bind beyond loopback without an allow-list)
-  bool any_model = false;                  // unknown names mean the default one
+  std::string default_model;         // named on the command line: loaded at start, pinned
+  std::string served_name;           // what it is called; empty: its own name
+  std::vector<std::string> allowed;  // names that may be loaded; empty: all of the store
+  bool only_default = false;         // no other may be loaded (a bind beyond loopback without an allow-list)
+  bool any_model = false;            // unknown names mean the default one
+  // Folders of adapters that are mounted on the default model whenever it is loaded; the first one is on where a
+  // request names none. One that does not fit fails the load.
+  std::vector<std::filesystem::path> adapters;
   std::chrono::milliseconds ttl{300'000};  // idle time after which a model that is not pinned is unloaded
   int64_t memory_budget = 0;               // bytes of all workers together
   // Requests run and their engine is silent for so long: it is wedged. After half as much again its worker is ended and
@@ -39,13 +43,34 @@ enum class ModelState : uint8_t { absent, queued, loading, ready, waits_for_rest
 std::string_view name_of(ModelState state);
 
 struct ModelView {
-  std::string id, path, revision;
+  std::string id, path, repo, revision;
   ModelState state = ModelState::absent;
   bool pinned = false, is_default = false;
   json::Object facts;  // empty until it has been loaded once
   int64_t open_requests = 0, restarts = 0;
   std::string problem;  // of the last failure
   pid_t pid = -1;
+};
+
+// What a request's model means: "name:adapter" names an adapter too, where the part behind ":" is none of the model's
+// own files.
+struct ModelChoice {
+  std::string id, adapter;
+};
+
+// An adapter that belongs to a model: mounted whenever the model is loaded.
+struct MountedAdapter {
+  std::string id;
+  AdapterFiles files;
+  bool force = false, is_default = false;
+  bool from_start = false;  // of ModelsOptions::adapters
+  json::Object facts;  // what the worker said of it: base, revision, compatible, rank; empty before the first mount
+};
+
+struct AdapterView {
+  std::string model;
+  bool is_resident = false;
+  MountedAdapter adapter;
 };
 
 // Why a model is not to be had: an Error's kind and sentence, and the code that a client gets.
@@ -62,8 +87,9 @@ class Models {
   Models(const Models&) = delete;
   Models& operator=(const Models&) = delete;
 
-  // The id that a request's name means; empty: the default model. Throws Error{not_found} with the names there are.
-  std::string resolve(const std::string& name) const;
+  // What a request's name means; empty: the default model. Throws Error{not_found} with the names there are.
+  ModelChoice choose(const std::string& name) const;
+  std::string resolve(const std::string& name) const { return choose(name).id; }
 
   // The worker of the model `id`, loaded first if need be; requests for one cold model start one load.
   using Ready = std::function<void(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts)>;
@@ -72,6 +98,17 @@ class Models {
   void unload(const std::string& id);  // when its requests have ended
   void pin(const std::string& id, bool pinned);
   void keep_alive(const std::string& id, std::optional<std::chrono::milliseconds> ttl);  // nullopt: never unloaded
+
+  // Mounts an adapter on the model, which is loaded first if need be; done once, with the worker's facts or its error.
+  // Throws RequestError for an id that is taken, Error as entry_of.
+  using Mounted = std::function<void(const Event* error, const json::Object& facts)>;
+  void mount(const std::string& id, MountedAdapter adapter, Mounted mounted,
+             std::function<void(const Refusal&)> refused);
+  // The other way: done when the last request that uses it has ended. Throws Error{not_found} for one that is not
+  // mounted there.
+  void unmount(const std::string& id, const std::string& adapter, Mounted done,
+               std::function<void(const Refusal&)> refused);
+  std::vector<AdapterView> adapters() const;  // of all models
 
   std::vector<ModelView> list() const;      // all that may be served
   std::vector<ModelView> resident() const;  // loaded ones, and those that are about to be
@@ -101,6 +138,7 @@ class Models {
     bool ttl_set = false;
     std::shared_ptr<WorkerLink> worker;
     json::Object facts;
+    std::vector<MountedAdapter> adapters;
     std::vector<Waiter> waiters;
     int64_t leases = 0;  // acquire() callbacks under way
     Clock::time_point used, ready_at, restart_at;
@@ -111,10 +149,14 @@ class Models {
   };
 
   Entry& entry_of(const std::string& id);
+  std::optional<ModelChoice> choose_known(const std::string& name) const;
   void tick();
   void start_next(std::unique_lock<std::mutex>& lock);
   void start(const std::string& id, std::unique_lock<std::mutex>& lock);
   void loaded(const std::string& id, json::Object facts);
+  void mount_next(const std::string& id, size_t next);
+  void serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
+  bool forget_adapter(const std::string& id, const std::string& adapter);
   void refused(const std::string& id, const Event& event);
   void lost(const std::string& id);
   void watch(const std::string& id, Entry& entry);

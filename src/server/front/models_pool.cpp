@@ -192,12 +192,18 @@ void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
 
 // --- threads of the workers' links ---
 
+// Adapters come before requests (models_adapters.cpp).
 void Models::loaded(const std::string& id, json::Object facts) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_.at(id);
   if (stopping_ || entry.state != ModelState::loading) return;
-  entry.state = ModelState::ready;
   entry.facts = std::move(facts);
+  lock.unlock();
+  mount_next(id, 0);
+}
+
+void Models::serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
+  entry.state = ModelState::ready;
   entry.used = entry.ready_at = Clock::now();
   entry.problem.clear();
   loading_.clear();

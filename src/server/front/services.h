@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -23,6 +24,7 @@ struct ServeSettings {
   std::chrono::milliseconds ping{2'000};  // 0: none
   int64_t streams_per_key = 64;
   int64_t memory_budget = 0;
+  std::filesystem::path adapters;  // folder of those that may be mounted by name
 };
 
 // Counted on whatever thread; read by /stats and /metrics.

@@ -74,7 +74,7 @@ WorkerLink::WorkerLink(const WorkerCommand& command, Owner owner) : owner_(std::
   pidfd_ = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   std::string load;
   append_frame(load, {FrameKind::load, json::Object()});
-  outgoing_.push(std::move(load));
+  outgoing_.push({std::move(load)});
   reader_ = std::thread([this] { read_frames(); });
   writer_ = std::thread([this] { write_frames(); });
 }
@@ -120,7 +120,7 @@ uint64_t WorkerLink::submit(Generation generation, Sink sink) {
     sink(event);
     return id;
   }
-  outgoing_.push(std::move(frame));
+  outgoing_.push({std::move(frame)});
   return id;
 }
 
@@ -133,10 +133,10 @@ void WorkerLink::tell(FrameKind kind, uint64_t id) {
   body["id"] = id;
   std::string frame;
   append_frame(frame, {kind, std::move(body)});
-  outgoing_.push(std::move(frame));
+  outgoing_.push({std::move(frame)});
 }
 
-uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
+uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply, Descriptors files) {
   uint64_t id = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -159,14 +159,14 @@ uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply) {
   body["id"] = id;
   std::string frame;
   append_frame(frame, {kind, std::move(body)});
-  outgoing_.push(std::move(frame));
+  outgoing_.push({std::move(frame), std::move(files)});
   return id;
 }
 
 void WorkerLink::drain() {
   std::string frame;
   append_frame(frame, {FrameKind::drain, json::Object()});
-  outgoing_.push(std::move(frame));
+  outgoing_.push({std::move(frame)});
 }
 
 bool WorkerLink::wait_end(std::chrono::milliseconds at_most) const {
@@ -195,11 +195,12 @@ int64_t WorkerLink::open_requests() const {
 }
 
 void WorkerLink::write_frames() {
-  std::vector<std::string> frames;
+  std::vector<Outgoing> frames;
   while (outgoing_.take_all(frames))
-    for (const std::string& frame : frames) {
+    for (const Outgoing& frame : frames) {
       try {
-        wire_->send_bytes(frame);
+        if (frame.files) wire_->send_files(frame.bytes, *frame.files);
+        else wire_->send_bytes(frame.bytes);
       } catch (const Error&) {
         return;  // the reader sees the end too, and tells everyone
       }

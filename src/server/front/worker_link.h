@@ -52,7 +52,8 @@ class WorkerLink {
   void cancel(uint64_t id);
   void hold(uint64_t id);  // until release(): the client reads too slowly
   void release(uint64_t id);
-  uint64_t call(FrameKind kind, json::Object body, Reply reply);  // its id, for cancel()
+  // Its id, for cancel().
+  uint64_t call(FrameKind kind, json::Object body, Reply reply, Descriptors files = nullptr);
 
   void drain();                                            // no new requests; the worker ends behind its last answer
   bool wait_end(std::chrono::milliseconds at_most) const;  // false: it still runs
@@ -76,7 +77,11 @@ class WorkerLink {
   pid_t pid_ = -1;
   int pidfd_ = -1;
   std::unique_ptr<Wire> wire_;
-  Queue<std::string> outgoing_;
+  struct Outgoing {
+    std::string bytes;
+    Descriptors files = nullptr;
+  };
+  Queue<Outgoing> outgoing_;
   mutable std::mutex mutex_;
   struct Open {
     Sink sink;

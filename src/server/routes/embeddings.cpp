@@ -39,8 +39,10 @@ void embeddings(Services& services, Call call) {
     if (const json::Value* value = body.find(key); value && !value->is_null()) ask[key] = *value;
   const json::Value* model = body.find("model");
   const std::string name = model && model->string() ? *model->string() : "";
-  const std::string id = services.models.resolve(name);
-  ask_worker(services, std::move(call), name, FrameKind::embed, std::move(ask), [id](const json::Value& reply) {
+  const auto [id, adapter] = services.models.choose(name);
+  if (!adapter.empty())
+    throw RequestError("model", fmt::format("model: {} names an adapter, and embedding models take none", name));
+  ask_worker(services, std::move(call), name, FrameKind::embed, std::move(ask), [id = id](const json::Value& reply) {
     json::Array data;
     for (const json::Value& vector : *reply.get("vectors")->array()) {
       json::Object one;

@@ -7,7 +7,7 @@ namespace hearth::server {
 extern const Route kChatCompletions, kCompletions;
 extern const Route kMessages, kCountTokens;
 extern const Route kResponses, kResponse, kDeleteResponse;
-extern const Route kAdapters;
+extern const Route kAdapters, kMountAdapter, kAdaptersAvailable, kUnmountAdapter;
 extern const Route kEmbeddings;
 extern const Route kSignal, kGenerate;
 extern const Route kModels, kModel;

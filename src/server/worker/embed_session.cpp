@@ -61,6 +61,14 @@ void EmbedSession::call(FrameKind kind, json::Value body) {
   work_.push(std::move(ask));
 }
 
+void EmbedSession::adapter(Frame frame) {
+  const json::Value* id = frame.body.get("id");
+  if (!id) fail(ErrorKind::corrupt_file, "a frame of an adapter without an id");
+  refuse(static_cast<uint64_t>(id->as_int("id")),
+         Error(ErrorKind::invalid_argument,
+               fmt::format("{} is an embedding model, adapters are for models that write text", model_.name)));
+}
+
 void EmbedSession::drain() {
   work_.close();
   thread_.join();

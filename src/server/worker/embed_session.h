@@ -31,6 +31,7 @@ class EmbedSession {
   void cancel(uint64_t id);
   void hold(uint64_t, bool) {}
   void call(FrameKind kind, json::Value body);
+  void adapter(Frame frame);  // it takes none: an error
   void drain();
 
  private:

@@ -219,11 +219,6 @@ decode::Request make_request(const Generation& g, const PromptModel& model, cons
   request.end_ids = model.end_ids;
   request.newline_ids = model.newline_ids;
   request.owner = g.owner;
-  if (g.adapter == "none") request.adapter = decode::kNoAdapter;
-  else if (!g.adapter.empty() && g.adapter != model.adapter)
-    throw RequestError("adapter", fmt::format("adapter: {} is not mounted on {}; {}", g.adapter, model.name,
-                                              model.adapter.empty() ? "none is" : model.adapter + " is"));
-  request.space = g.owner + "\n" + (g.adapter == "none" ? "" : model.adapter);
   return request;
 }
 

@@ -20,7 +20,6 @@ struct PromptModel {
   int64_t context = 0;  // positions that one conversation may have
   int64_t V = 0;
   std::vector<int32_t> end_ids, newline_ids;
-  std::string adapter;    // that is on where a request names none; empty: none is mounted
   json::Object defaults;  // sampling fields: the server's flags over the model's generation_config
   text::ToolDialect dialect = text::ToolDialect::generic;
   std::optional<text::ReasoningMarkers> reasoning;
@@ -58,8 +57,9 @@ struct Prompt {
 // an empty raw prompt for a model without a BOS.
 Prompt make_prompt(const Generation& generation, const PromptModel& model);
 
-// The request of answer `answer`, with its own seed. Throws Error{invalid_argument} naming the field, or
-// Error{out_of_memory} where prompt and max_tokens do not fit the context (strict admission).
+// The request of answer `answer`, with its own seed; adapter and space are the engine thread's to fill in. Throws
+// Error{invalid_argument} naming the field, or Error{out_of_memory} where prompt and max_tokens do not fit the context
+// (strict admission).
 decode::Request make_request(const Generation& generation, const PromptModel& model, const Prompt& prompt,
                              int64_t answer);
 

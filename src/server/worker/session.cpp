@@ -50,7 +50,6 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .V = model.engine->spec().V,
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
-                .adapter = model.adapter,
                 .defaults = model.defaults};
   const model::Templates& templates = model.engine->model().templates();
   for (const char* name : {"tool_use", "default"})
@@ -66,13 +65,19 @@ PromptModel prompt_model(const WorkerModel& model) {
 }  // namespace
 
 Session::Session(WorkerModel model, std::function<void(std::string_view)> send)
-    : model_(std::move(model)), prompt_model_(prompt_model(model_)), send_(std::move(send)) {
+    : model_(std::move(model)),
+      prompt_model_(prompt_model(model_)),
+      send_(std::move(send)),
+      adapters_(*model_.engine, model_.name, model_.adapter_bytes) {
   prompt_thread_ = std::thread([this] { run_prompts(); });
   engine_thread_ = std::thread([this] { run_engine(); });
   text_thread_ = std::thread([this] { run_text(); });
+  adapter_thread_ = std::thread([this] { run_adapters(); });
 }
 
 Session::~Session() {
+  adapter_work_.close();
+  adapter_thread_.join();
   prompts_.close();
   prompt_thread_.join();
   commands_.close();
@@ -155,16 +160,17 @@ void Session::ended(const LivePtr& live) {
   if (live_.empty()) all_ended_.notify_all();
 }
 
+void Session::reply(uint64_t id, json::Object body) {
+  body["id"] = id;
+  std::string frames;
+  append_frame(frames, {FrameKind::reply, std::move(body)});
+  send(frames);
+}
+
 void Session::call(FrameKind kind, json::Value body) {
-  const auto reply = [this](uint64_t id, json::Object o) {
-    o["id"] = id;
-    std::string frames;
-    append_frame(frames, {FrameKind::reply, std::move(o)});
-    send(frames);
-  };
   const auto id = static_cast<uint64_t>(body.get("id") ? body.get("id")->as_int("id") : 0);
   if (kind == FrameKind::stats) {
-    commands_.push([this, id, reply](decode::Scheduler& scheduler) {
+    commands_.push([this, id](decode::Scheduler& scheduler) {
       const decode::Scheduler::Counts counts = scheduler.counts();
       json::Object o;
       o["active"] = counts.active;
@@ -182,11 +188,15 @@ void Session::call(FrameKind kind, json::Value body) {
       o["pages_total"] = total;
       o["pages_free"] = free;
       o["kv_bytes"] = model_.engine->kv_bytes();
+      json::Object adapters;
+      for (const decode::AdapterTable::Use& use : adapters_.uses()) adapters[use.id] = use.requests;
+      o["adapters"] = std::move(adapters);
+      o["adapter_bytes"] = adapters_.bytes();
       reply(id, std::move(o));
     });
     return;
   }
-  prompts_.push([this, kind, id, reply, body = std::move(body)] {
+  prompts_.push([this, kind, id, body = std::move(body)] {
     try {
       reply(id, answer_call(kind, body));
     } catch (const Error& error) {
@@ -272,6 +282,7 @@ void Session::run_engine() {
     for (Command& command : commands) command(scheduler);
     if (commands_.closed()) break;
     busy = scheduler.step();
+    adapters_.settle();
   }
   if (disk) disk->flush();
 }
@@ -284,9 +295,20 @@ void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vect
           {.kind = Output::Kind::done, .live = live, .answer = answer, .reason = decode::FinishReason::cancelled});
     return;
   }
+  decode::AdapterChoice adapter;
+  try {
+    adapter = choose_adapter(live->generation.adapter);
+  } catch (const Error& error) {
+    send_adapter_error(live->id, error);
+    return ended(live);
+  }
   std::vector<decode::Submission> answers;
-  for (int64_t answer = 0; answer < n; ++answer)
-    answers.push_back({std::move(requests[static_cast<size_t>(answer)]), events_of(live, answer)});
+  for (int64_t answer = 0; answer < n; ++answer) {
+    decode::Request& request = requests[static_cast<size_t>(answer)];
+    request.adapter = adapter.slot;
+    request.space = request.owner + "\n" + adapter.space;
+    answers.push_back({std::move(request), events_of(live, answer)});
+  }
   try {
     const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
     for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];

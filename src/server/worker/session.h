@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/queue.h"
+#include "decode/adapter_table.h"
 #include "decode/scheduler.h"
 #include "server/generation.h"
 #include "server/worker/answer_grammar.h"
@@ -25,7 +26,7 @@ namespace hearth::server {
 class Session {
  public:
   // send gets whole frames, many at once; it may throw Error{io} when the front is gone: then nothing more is sent.
-  // Called on the text and prompt threads, never by two at once.
+  // Called on any of the session's threads, never by two at once.
   Session(WorkerModel model, std::function<void(std::string_view frames)> send);
   ~Session();  // cancels what runs
   Session(const Session&) = delete;
@@ -36,6 +37,7 @@ class Session {
   void cancel(uint64_t id);
   void hold(uint64_t id, bool held);            // its reader is slow, or no longer
   void call(FrameKind kind, json::Value body);  // tokenize, detokenize, render, stats
+  void adapter(Frame frame);                    // mount, unmount, describe
   void drain();                                 // refuses new requests, returns when the last one has ended
 
  private:
@@ -65,10 +67,19 @@ class Session {
   };
   using Command = std::function<void(decode::Scheduler&)>;  // engine thread
 
+  template <class Work>
+  void answer_adapter(uint64_t id, const Work& work);
+  template <class Work>
+  void on_engine(uint64_t id, Work work);
   void run_prompts();
   void run_engine();
   void run_text();
 
+  void run_adapters();
+  void mount(const Frame& frame, uint64_t id);
+  decode::AdapterChoice choose_adapter(const std::string& spec);
+  void send_adapter_error(uint64_t id, const Error& error);
+  void reply(uint64_t id, json::Object body);
   void prepare(const LivePtr& live);
   void start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests);
   decode::Events events_of(const LivePtr& live, int64_t answer);
@@ -97,8 +108,10 @@ class Session {
   Queue<Command> commands_;
   Queue<Output> outputs_;
   std::vector<std::pair<LivePtr, int64_t>> kept_;  // text thread: answers with events that are not sent yet
-  std::map<Key, decode::RequestId> running_;       // engine thread
-  std::thread prompt_thread_, engine_thread_, text_thread_;
+  Queue<std::function<void()>> adapter_work_;
+  std::map<Key, decode::RequestId> running_;  // engine thread
+  decode::AdapterTable adapters_;             // engine thread
+  std::thread prompt_thread_, engine_thread_, text_thread_, adapter_thread_;
 };
 
 }  // namespace hearth::server

@@ -41,6 +41,9 @@ void serve(Wire& wire, WorkerModel model) {
       case FrameKind::detokenize:
       case FrameKind::render:
       case FrameKind::stats: session.call(frame->kind, std::move(frame->body)); break;
+      case FrameKind::adapter_mount:
+      case FrameKind::adapter_unmount:
+      case FrameKind::adapter_describe: session.adapter(std::move(*frame)); break;
       case FrameKind::drain: session.drain(); return;
       default: fail(ErrorKind::corrupt_file, "a frame of kind {} goes up, not down", static_cast<int>(frame->kind));
     }
@@ -50,7 +53,7 @@ void serve(Wire& wire, WorkerModel model) {
 }  // namespace
 
 int run_worker(int fd, const LoadModel& load) {
-  Wire wire(fd);
+  Wire wire(fd, Wire::Files::taken);
   try {
     const std::optional<Frame> first = wire.receive();
     if (!first) return 0;

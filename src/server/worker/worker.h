@@ -23,8 +23,8 @@ struct WorkerModel {
   std::unique_ptr<decode::Engine> engine;      // one of the two
   std::unique_ptr<decode::Embedder> embedder;  // of an embedding model
   std::unique_ptr<model::ModelText> text;
-  std::string adapter;    // mounted as the engine's default; empty: none
-  json::Object facts;     // what the front shows of it (spec server 3.3, 3.4)
+  int64_t adapter_bytes = 0;  // kept for adapters that come later
+  json::Object facts;         // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
   decode::SchedulerOptions scheduler;
   std::optional<decode::PrefixDiskOptions> disk;  // where prefixes outlive the process

@@ -6,7 +6,9 @@
 //   die_at N        it ends at its N-th request, unanswered
 //   mute            requests get no answer, and neither does a question for a sign of life
 //   answer_ms N     how long an answer takes (0)
-// Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded NAME", "answer NAME".
+// An adapter is mounted if its config begins with "good"; with "die" it ends; else it is refused with that text.
+// Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded NAME", "answer NAME", "mount
+// X NAME", "unmount X NAME".
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -60,6 +62,35 @@ void note(const std::filesystem::path& model, const std::string& what) {
   ::close(fd);
 }
 
+// The reply to a mount or unmount; exits for "die".
+Frame adapter_answer(const std::filesystem::path& model, const Frame& frame) {
+  const std::string name = *frame.body.get("name")->string();
+  json::Object body;
+  body["id"] = *frame.body.get("id");
+  if (frame.kind == FrameKind::adapter_unmount) {
+    note(model, "unmount " + name);
+    return {FrameKind::reply, std::move(body)};
+  }
+  char text[64] = {};
+  if (::pread(frame.files.at(0).get(), text, sizeof text - 1, 0) < 0) std::abort();
+  const std::string config = text;
+  if (config.starts_with("die")) std::exit(1);
+  if (!config.starts_with("good")) {
+    Event refusal{.kind = Event::Kind::error};
+    refusal.id = static_cast<uint64_t>(frame.body.get("id")->as_int("id"));
+    refusal.answer = kWholeRequest;
+    refusal.reason = "invalid_argument";
+    refusal.text = config;
+    return to_frame(refusal);
+  }
+  note(model, "mount " + name + (frame.body.get("default")->as_bool("default") ? "*" : ""));
+  json::Object facts;
+  facts["id"] = name;
+  facts["digest"] = frame.body.get("digest") ? *frame.body.get("digest") : json::Value(config);
+  body["adapter"] = std::move(facts);
+  return {FrameKind::reply, std::move(body)};
+}
+
 void sleep_ms(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 }  // namespace
@@ -68,7 +99,7 @@ int main(int, char** argv) {
   const std::filesystem::path model = argv[1];
   const int64_t budget = std::atoll(argv[2]);
   const Script script = read_script(model);
-  Wire wire(3);
+  Wire wire(3, Wire::Files::taken);
   if (!wire.receive()) return 0;
   note(model, "load");
   if (script.dies) return 1;
@@ -90,12 +121,14 @@ int main(int, char** argv) {
   wire.send({FrameKind::loaded, std::move(facts)});
   note(model, "loaded");
   int64_t requests = 0;
-  while (const auto frame = wire.receive()) {
+  while (const std::optional<Frame> frame = wire.receive()) {
     if (script.mute) continue;
     if (frame->kind == FrameKind::drain) return 0;
     json::Object body;
     if (const json::Value* id = frame->body.get("id")) body["id"] = *id;
-    if (frame->kind == FrameKind::stats) {
+    if (frame->kind == FrameKind::adapter_mount || frame->kind == FrameKind::adapter_unmount) {
+      wire.send(adapter_answer(model, *frame));
+    } else if (frame->kind == FrameKind::stats) {
       wire.send({FrameKind::reply, std::move(body)});
     } else if (frame->kind == FrameKind::submit) {
       if (++requests == script.die_at) return 1;
