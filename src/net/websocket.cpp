@@ -65,7 +65,7 @@ namespace {
 
 using Lock = std::unique_lock<std::mutex>;
 using std::chrono::steady_clock;
-constexpr int kAbnormal = 1006, kGoingAway = 1001;
+constexpr int kAbnormal = 1006, kGoingAway = 1001, kTooBig = 1009;
 constexpr Milliseconds kLinger{2'000}, kLingerInDrain{200};
 
 template <class Function, class... Args>
@@ -80,7 +80,7 @@ void call(const Function& function, Args&&... args) noexcept {
 
 // The close frame that Beast sent for an error of the client.
 int code_of(error_code ec) {
-  if (ec == websocket::error::message_too_big || ec == websocket::error::buffer_overflow) return 1009;
+  if (ec == websocket::error::message_too_big || ec == websocket::error::buffer_overflow) return kTooBig;
   if (ec == websocket::error::bad_frame_payload) return 1007;
   if (ec == websocket::condition::protocol_violation) return 1002;
   return kAbnormal;
@@ -115,7 +115,7 @@ class WsConnection final : public Connection {
         response.set(beast::http::field::sec_websocket_protocol, state_->options.subprotocol);
       response.set(beast::http::field::server, "hearth");  // else Beast puts its name and version there
     }));
-    ws_.read_message_max(options.message_bytes_max);
+    ws_.read_message_max(own_too_big() ? 0 : options.message_bytes_max);  // Beast's code is 1009
     ws_.auto_fragment(false);
     ws_.text(true);
     ws_.async_accept(request_, [self = self()](error_code ec) { self->on_accepted(ec); });
@@ -159,11 +159,22 @@ class WsConnection final : public Connection {
       return code == kAbnormal ? stop() : linger();
     }
     last_heard_ = steady_clock::now();
+    if (own_too_big() && buffer_.size() > state_->options.message_bytes_max) refuse_message();
+    if (deaf_) buffer_.consume(buffer_.size());
     if (!ws_.is_message_done()) return read();
     std::string message = beast::buffers_to_string(buffer_.data());
     buffer_.consume(buffer_.size());
-    if (!closing_) call(state_->handlers.on_message, std::move(message), ws_.got_text());
+    if (!closing_ && !deaf_) call(state_->handlers.on_message, std::move(message), ws_.got_text());
     read();
+  }
+
+  bool own_too_big() const { return state_->options.too_big_code != kTooBig; }
+
+  void refuse_message() {
+    deaf_ = true;
+    const Lock lock(state_->mutex);
+    if (!state_->close) state_->close = {state_->options.too_big_code, "the message is too large"};
+    state_->wake_locked();
   }
 
   void ping_later() {
@@ -270,6 +281,7 @@ class WsConnection final : public Connection {
   std::chrono::steady_clock::time_point last_heard_ = std::chrono::steady_clock::now(), last_ping_ = last_heard_;
   bool lingers_ = false;
   bool open_ = false, writing_ = false, pinging_ = false, closing_ = false;
+  bool deaf_ = false;  // a message was too large: nothing more is heard
 };
 
 void WebSocketState::wake_locked() {
@@ -339,7 +351,7 @@ bool WebSocket::send(std::string text) {
 
 void WebSocket::close(int code, std::string_view reason) {
   const bool sendable =
-      (code >= 1000 && code <= 1011 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
+      (code >= 1000 && code <= 1013 && (code < 1004 || code > 1006)) || (code >= 3000 && code <= 4999);
   if (!sendable) fail(ErrorKind::invalid_argument, "{} is no code to close a WebSocket with", code);
   if (reason.size() > 123)
     fail(ErrorKind::invalid_argument, "the reason of a close has {} bytes, at most 123 fit", reason.size());

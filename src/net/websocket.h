@@ -19,7 +19,8 @@ namespace hearth::net {
 struct WebSocketState;
 
 struct WebSocketOptions {
-  size_t message_bytes_max = 1 << 20;  // a larger message ends it with 1009
+  size_t message_bytes_max = 1 << 20;  // a larger message ends it with too_big_code
+  int too_big_code = 1009;             // another one: as WebSocket::close, when so many bytes have come
   Milliseconds ping{20'000};           // between two pings
   Milliseconds idle{60'000};           // nothing came, no pong either: it ends (on_closed with 1006)
   Milliseconds handshake{10'000};      // for the opening, and for the client's answer to a close
@@ -50,7 +51,7 @@ class WebSocket {
 
   // One text message, valid UTF-8. False: pause until on_drained. After the end it is dropped.
   bool send(std::string text);
-  // After what was sent before. Error{invalid_argument} for a code outside 1000..1011 and 3000..4999, or one that may
+  // After what was sent before. Error{invalid_argument} for a code outside 1000..1013 and 3000..4999, or one that may
   // not be sent (1004 to 1006), or a reason over 123 bytes.
   void close(int code, std::string_view reason = {});
   void abort();  // now, without a close frame

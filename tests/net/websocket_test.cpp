@@ -191,6 +191,25 @@ TEST(WebSocket, message_limit_to_the_byte) {
   }
 }
 
+TEST(WebSocket, the_owner_names_the_code_of_a_message_that_is_too_large) {
+  EchoServer server({.message_bytes_max = 1000, .too_big_code = 4413});
+  const std::string half(600, 'x');
+  for (const std::string& bytes :
+       {frame_of(kText, std::string(1001, 'x')), frame_of(kText, half, false) + frame_of(kContinuation, half),
+        frame_of(kText, std::string(1001, 'x')) + frame_of(kText, "after it")}) {
+    RawClient client = server.open();
+    client.send(bytes);
+    EXPECT_EQ(read_frame(client).close_code(), 4413);
+    client.send(close_of(4413));
+    EXPECT_TRUE(client.wait_closed(1000));
+    EXPECT_EQ(server.closed.get(1s), 4413);
+  }
+  EXPECT_EQ(server.messages.count(), 0u);
+  RawClient client = server.open();
+  client.send(frame_of(kText, std::string(1000, 'x')));
+  EXPECT_EQ(read_frame(client).payload.size(), 1000u);
+}
+
 TEST(WebSocket, split_UTF_8_and_split_frames) {
   EchoServer server;
   RawClient client = server.open();
@@ -206,6 +225,7 @@ TEST(WebSocket, the_owner_closes) {
   const auto socket = server.sockets.get().value();
   EXPECT_THROW(socket->close(1005), Error);
   EXPECT_THROW(socket->close(999), Error);
+  EXPECT_THROW(socket->close(1014), Error);
   EXPECT_THROW(socket->close(1000, std::string(124, 'x')), Error);
   socket->send("last words");
   socket->close(4001, "revoked");
