@@ -12,18 +12,54 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+class ExchangeSink final : public AnswerSink {
+ public:
+  ExchangeSink(Services& services, Call call) : services_(services), call_(std::move(call)) {
+    call_.request.body.clear();
+  }
+
+  void listen(std::function<void()> gone, std::function<void()> drained) override {
+    call_.exchange->on_drained(std::move(drained));
+    call_.exchange->on_closed([gone = std::move(gone)](net::Exchange::End end) {
+      if (end != net::Exchange::End::done) gone();
+    });
+  }
+
+  void begin(std::vector<net::Header> headers, const std::string& ping) override {
+    headers.insert(headers.end(), call_.headers.begin(), call_.headers.end());
+    call_.exchange->begin_stream(200, std::move(headers), std::string(net::kEventStream));
+    if (services_.settings.ping.count() > 0) services_.http.ping(call_.exchange, ping, services_.settings.ping);
+  }
+  bool write(std::string_view bytes) override { return call_.exchange->write(bytes); }
+  void end() override { call_.exchange->end(); }
+
+  void answer(const json::Value& document, std::vector<net::Header> headers) override {
+    net::Response response = json_response(200, document);
+    response.headers = std::move(headers);
+    call_.answer(std::move(response));
+  }
+  void refuse(const Problem& problem) override { call_.refuse(problem); }
+
+ private:
+  Services& services_;
+  Call call_;
+};
+
 // One request under way. Events come on the link's thread, the client's end on an I/O thread: both under the lock.
 class Run : public std::enable_shared_from_this<Run> {
  public:
-  Run(Services& services, GenerationCall run, Call call)
-      : services_(services), call_(std::move(run)), client_(std::move(call)), received_(Clock::now()) {
-    client_.request.body.clear();
-    call_.generation.owner = client_.owner;
+  Run(Services& services, GenerationCall run, Asker asker, std::shared_ptr<AnswerSink> sink)
+      : services_(services),
+        call_(std::move(run)),
+        asker_(std::move(asker)),
+        sink_(std::move(sink)),
+        received_(Clock::now()) {
+    call_.generation.owner = asker_.owner;
     call_.generation.stream = call_.stream;
     call_.generation.strict_admission = services.settings.strict_admission;
     answers_.resize(static_cast<size_t>(call_.generation.n));
     last_tokens_.resize(answers_.size());
-    head_.request_id = client_.request_id;
+    head_.request_id = asker_.request_id;
     head_.created = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   }
 
@@ -42,7 +78,10 @@ class Run : public std::enable_shared_from_this<Run> {
     } catch (const Error& error) {
       return fail(problem_of(error));
     }
-    client_.exchange->on_closed([self](net::Exchange::End end) { self->closed(end); });
+    sink_->listen([self] { self->closed(); },
+                  [weak = weak_from_this()] {
+                    if (const auto still = weak.lock()) still->drained();
+                  });
     services_.models.acquire(
         head_.model, [self](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->submit(worker); },
         [self](const Refusal& refusal) { self->fail(problem_of(refusal)); });
@@ -52,7 +91,7 @@ class Run : public std::enable_shared_from_this<Run> {
     if (!counted_) return;
     const std::lock_guard lock(services_.counters.mutex);
     --services_.counters.running;
-    if (--services_.counters.by_owner[client_.owner] == 0) services_.counters.by_owner.erase(client_.owner);
+    if (--services_.counters.by_owner[asker_.owner] == 0) services_.counters.by_owner.erase(asker_.owner);
   }
 
  private:
@@ -63,14 +102,16 @@ class Run : public std::enable_shared_from_this<Run> {
     const std::lock_guard lock(services_.counters.mutex);
     if (services_.counters.running >= kRunningMax)
       return problem_of(Error(ErrorKind::busy, fmt::format("{} requests wait already", kRunningMax)));
-    int64_t& of_owner = services_.counters.by_owner[client_.owner];
-    if (!client_.owner.empty() && of_owner >= services_.settings.streams_per_key)
+    int64_t& of_owner = services_.counters.by_owner[asker_.owner];
+    if (!asker_.owner.empty() && of_owner >= services_.settings.streams_per_key)
       return Problem{.status = 429,
                      .type = "rate_limit_error",
                      .message = fmt::format("{} requests of this key run already", of_owner),
                      .param = {},
                      .code = "rate_limit_exceeded",
-                     .retry_after_s = 1};
+                     .retry_after_s = 1,
+                     .more = {},
+                     .kind = std::string(name_of(ErrorKind::busy))};
     ++services_.counters.running;
     ++of_owner;
     counted_ = true;
@@ -90,6 +131,7 @@ class Run : public std::enable_shared_from_this<Run> {
     id_ = id;
     call_.generation.messages = call_.generation.tools = nullptr;  // they may be large
     if (ended_) worker->cancel(id);
+    else if (held_) worker->hold(id);  // its first words came before its id
   }
 
   void on_event(const Event& event) {
@@ -110,13 +152,9 @@ class Run : public std::enable_shared_from_this<Run> {
     usage_ = event.usage;
     (event.usage.cached > 0 ? services_.counters.cache_hits : services_.counters.cache_misses)++;
     if (!call_.stream) return;
-    std::vector<net::Header> all = headers();
-    all.insert(all.end(), client_.headers.begin(), client_.headers.end());
-    client_.exchange->begin_stream(200, std::move(all), std::string(net::kEventStream));
+    sink_->begin(headers(), call_.writer->ping());
     streaming_ = true;
     write(call_.writer->begin(head_, event.usage));
-    if (services_.settings.ping.count() > 0)
-      services_.http.ping(client_.exchange, call_.writer->ping(), services_.settings.ping);
   }
 
   std::vector<net::Header> headers() const {
@@ -149,19 +187,16 @@ class Run : public std::enable_shared_from_this<Run> {
 
   // A client that does not read holds its own answer up, and nobody else's.
   void write(const std::string& bytes) {
-    if (bytes.empty() || client_.exchange->write(bytes) || held_ || !worker_) return;
+    if (bytes.empty() || sink_->write(bytes) || held_ || !worker_) return;
     held_ = true;
-    worker_->hold(id_);
-    client_.exchange->on_drained([weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->drained();
-    });
+    if (id_) worker_->hold(id_);
   }
 
   void drained() {
     const std::lock_guard lock(mutex_);
     if (ended_ || !held_) return;
     held_ = false;
-    worker_->release(id_);
+    if (id_) worker_->release(id_);
   }
 
   void complete() {
@@ -171,17 +206,15 @@ class Run : public std::enable_shared_from_this<Run> {
     services_.counters.prompt_tokens += usage.prompt - usage.cached;
     services_.counters.cached_tokens += usage.cached;
     services_.counters.completion_tokens += usage.completion;
-    services_.counters.count(std::string(client_.route), 200);
+    services_.counters.count(std::string(asker_.route), 200);
     json::Value document;
     if (!call_.stream || call_.keep) document = call_.writer->document(head_, answers_);
     if (call_.keep) call_.keep(document);  // before the client hears of the end: it may come back to it at once
     if (call_.stream) {
       write(call_.writer->end());
-      client_.exchange->end();
+      sink_->end();
     } else {
-      net::Response response = json_response(200, document);
-      response.headers = headers();
-      client_.answer(std::move(response));
+      sink_->answer(document, headers());
     }
     release();
   }
@@ -193,22 +226,22 @@ class Run : public std::enable_shared_from_this<Run> {
 
   void finish_with(const Problem& problem) {
     ended_ = true;
-    services_.counters.count(std::string(client_.route), problem.status);
+    services_.counters.count(std::string(asker_.route), problem.status);
     if (streaming_) {
       write(call_.writer->failure(problem, head_.request_id));
-      client_.exchange->end();
+      sink_->end();
     } else {
-      client_.refuse(problem);
+      sink_->refuse(problem);
     }
     if (worker_ && id_) worker_->cancel(id_);
     release();
   }
 
-  void closed(net::Exchange::End end) {
+  void closed() {
     const std::lock_guard lock(mutex_);
-    if (end == net::Exchange::End::done || ended_) return;
+    if (ended_) return;
     ended_ = true;
-    services_.counters.count(std::string(client_.route), 499);
+    services_.counters.count(std::string(asker_.route), 499);
     if (worker_ && id_) worker_->cancel(id_);
     release();
   }
@@ -217,12 +250,13 @@ class Run : public std::enable_shared_from_this<Run> {
   void release() {
     if (keep_alive_) services_.models.keep_alive(head_.model, *keep_alive_);
     worker_ = nullptr;
-    client_.exchange = nullptr;
+    sink_ = nullptr;
   }
 
   Services& services_;
   GenerationCall call_;
-  Call client_;
+  const Asker asker_;
+  std::shared_ptr<AnswerSink> sink_;  // null when the answer has ended
   const Clock::time_point received_;
   std::mutex mutex_;
   AnswerHead head_;
@@ -238,8 +272,13 @@ class Run : public std::enable_shared_from_this<Run> {
 
 }  // namespace
 
+void generate(Services& services, GenerationCall run, Asker asker, std::shared_ptr<AnswerSink> sink) {
+  std::make_shared<Run>(services, std::move(run), std::move(asker), std::move(sink))->begin();
+}
+
 void generate(Services& services, GenerationCall run, Call call) {
-  std::make_shared<Run>(services, std::move(run), std::move(call))->begin();
+  Asker asker{.owner = call.owner, .request_id = call.request_id, .route = call.route};
+  generate(services, std::move(run), std::move(asker), std::make_shared<ExchangeSink>(services, std::move(call)));
 }
 
 }  // namespace hearth::server

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/dialects/answer.h"
+#include "server/front/answer_sink.h"
 #include "server/front/services.h"
 #include "server/http/route.h"
 
@@ -19,8 +20,17 @@ struct GenerationCall {
   std::function<void(const json::Value& document)> keep = {};  // sees the finished document, streamed or not
 };
 
-// Returns at once; the call's exchange gets the answer, or an error in the dialect's shape. A client that goes away
-// cancels its request. Any thread.
+struct Asker {
+  std::string owner;  // Auth::owner
+  std::string request_id;
+  std::string_view route;  // its path in the table
+};
+
+// Returns at once; the sink gets the answer, or why there is none. A client that goes away cancels its request. Any
+// thread.
+void generate(Services& services, GenerationCall run, Asker asker, std::shared_ptr<AnswerSink> sink);
+
+// The same; the call's exchange gets the answer, or an error in the dialect's shape.
 void generate(Services& services, GenerationCall run, Call call);
 
 }  // namespace hearth::server

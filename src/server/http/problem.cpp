@@ -28,8 +28,17 @@ Problem from(std::string_view kind, std::string message, std::string code, std::
               .message = std::move(message),
               .param = std::move(param),
               .code = code.empty() ? std::string(row.code) : std::move(code),
-              .retry_after_s = row.retry_after_s};
-  return {.status = 500, .type = "server_error", .message = std::move(message), .param = std::move(param), .code = {}};
+              .retry_after_s = row.retry_after_s,
+              .more = {},
+              .kind = std::string(kind)};
+  return {.status = 500,
+          .type = "server_error",
+          .message = std::move(message),
+          .param = std::move(param),
+          .code = {},
+          .retry_after_s = 0,
+          .more = {},
+          .kind = std::string(kind)};
 }
 
 std::string_view anthropic_type(int status) {
@@ -68,6 +77,7 @@ Problem problem_of(const Event& error) {
   Problem problem = from(error.reason, error.text, error.code, error.param);
   if (error.code == "context_length_exceeded") {
     problem.status = 400;
+    problem.kind = name_of(ErrorKind::invalid_argument);
     problem.type = "memory_admission";
     problem.retry_after_s = 0;
     problem.more["detail_code"] = "context_over_budget";

@@ -19,6 +19,7 @@ struct Problem {
   std::string type, message, param, code;
   int retry_after_s = 0;  // 0: no Retry-After
   json::Object more;      // further members of the error object
+  std::string kind{};     // name of its ErrorKind; "": the request is wrong
 };
 
 // Error kinds to status: invalid_argument 400, not_found 404, busy 503, out_of_memory 503, corrupt_file 422, io and
