@@ -8,15 +8,9 @@ import threading
 import time
 
 import pytest
-from running import Server, raw
+from running import Server, raw, write_keys
 
 GOOD, OTHER = "key-that-stays-0123456789", "key-that-goes-9876543210"
-
-
-def write_keys(path, *keys):
-    path.write_text("".join(k + "\n" for k in keys))
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture(scope="module")

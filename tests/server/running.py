@@ -154,6 +154,12 @@ def raw(server):
         connection.close()
 
 
+def write_keys(path, *keys):
+    path.write_text("".join(k + "\n" for k in keys))
+    path.chmod(0o600)
+    return path
+
+
 def streamed_text(answer):
     """Content of a chat stream, joined; the stream must be whole."""
     events = answer.events()

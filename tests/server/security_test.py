@@ -81,7 +81,7 @@ def test_no_other_site_gets_in(server, kind):
 
 def test_without_a_key_control_routes_need_the_session_token(server):
     for route in table(server):
-        if not route["path"].startswith("/api/"):
+        if not route["path"].startswith(("/api/", "/ws/")):
             continue
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"x-api-key": ""}, {"Authorization": server.token()},
                         {"Authorization": "Basic " + server.token()}):

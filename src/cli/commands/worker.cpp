@@ -180,6 +180,7 @@ int run(Context& context) {
     model.name = *context.args().text("name");
     model.facts = facts(context, loaded);
     model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
+    model.facts["sampling_defaults"] = model.defaults;
     model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");
     if (const auto dir = context.args().text("disk-cache")) {
       const std::optional<std::string> state = state_of(loaded.engine->model());

@@ -71,7 +71,7 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   };
   http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
   services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
-                                                  std::chrono::system_clock::now(), random_id(""), responses_});
+                                                  std::chrono::system_clock::now(), random_id(""), responses_, chats_});
 }
 
 Front::~Front() {
@@ -102,6 +102,7 @@ size_t Front::drain(std::chrono::milliseconds at_most) {
 void Front::replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys) {
   auth_->replace_keys(std::move(keys), std::move(admin_keys));
   open_.cut([&](const std::string& owner) { return !auth_->knows_owner(owner); });
+  chats_.revoke([&](const std::string& holder) { return !auth_->may_control(holder); });
 }
 
 net::Response Front::refuse(const net::RequestHead& head, const Problem& problem) {

@@ -55,6 +55,7 @@ class Front {
   FrontOptions options_;
   Counters counters_;
   ResponseStore responses_{system_clock()};
+  ChatStore chats_{system_clock()};
   std::unique_ptr<Auth> auth_;
   BadTries bad_tries_;
   OpenExchanges open_;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "net/server.h"
+#include "server/front/chat_store.h"
 #include "server/front/models.h"
 #include "server/front/response_store.h"
 #include "server/http/auth.h"
@@ -54,6 +55,7 @@ struct Services {
   std::chrono::system_clock::time_point started_at;
   std::string owner_id;  // of this run of the server
   ResponseStore& responses;
+  ChatStore& chats;
 };
 
 }  // namespace hearth::server

@@ -85,6 +85,17 @@ bool Auth::knows_owner(const std::string& owner) const {
          std::any_of(options_.admin_keys.begin(), options_.admin_keys.end(), is_owner);
 }
 
+std::string Auth::holder(const net::RequestHead& head) const {
+  const std::optional<std::string> credential = credential_of(head);
+  return credential ? owner_of(*credential) : "";
+}
+
+bool Auth::may_control(const std::string& holder) const {
+  const std::lock_guard lock(mutex_);
+  return (!options_.session_token.empty() && holder == owner_of(options_.session_token)) ||
+         std::ranges::any_of(options_.admin_keys, [&](const std::string& key) { return holder == owner_of(key); });
+}
+
 bool Auth::has_credential(const net::RequestHead& head) { return credential_of(head).has_value(); }
 
 bool Auth::is_our_host(const net::RequestHead& head) const {

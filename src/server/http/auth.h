@@ -36,6 +36,9 @@ class Auth {
   std::optional<Problem> check(const net::RequestHead& head, Access access) const;
   // Names whose request it is, for fairness and private caches; the same for the same credential. "" without keys.
   std::string owner(const net::RequestHead& head) const;
+  // Whose credential it is, also where no keys are needed; "": it has none.
+  std::string holder(const net::RequestHead& head) const;
+  bool may_control(const std::string& holder) const;  // its credential is the session token or still an admin key
   // Headers that the answer to a page of a configured origin carries; else none.
   std::vector<net::Header> cors_headers(const net::RequestHead& head) const;
 

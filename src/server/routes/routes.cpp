@@ -34,6 +34,7 @@ std::span<const Route* const> routes() {
       &kUnload,
       &kPin,
       &kPs,
+      &kChatSocket,
       &kHealth,
       &kReady,
       &kVersion,

@@ -14,6 +14,7 @@ extern const Route kModels, kModel;
 extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;
 extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;
 extern const Route kPage, kPageScript, kPageStyle;
+extern const Route kChatSocket;
 extern const Route kLoad, kUnload, kPin, kPs;
 
 }  // namespace hearth::server

@@ -1,0 +1,342 @@
+#include "server/front/chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/dialects/openai_chat.h"
+#include "server/dialects/sampling_fields.h"
+
+namespace hearth::server {
+
+using Lock = std::unique_lock<std::mutex>;
+
+class Chat::TurnSink final : public AnswerSink {
+ public:
+  TurnSink(std::shared_ptr<Chat> chat, std::shared_ptr<frames::Turn> record)
+      : chat_(std::move(chat)), record_(std::move(record)) {}
+
+  void listen(std::function<void()> gone, std::function<void()> drained) override {
+    {
+      const Lock lock(chat_->mutex_);
+      if (chat_->turn_.get() == this) {
+        gone_ = std::move(gone);
+        drained_ = std::move(drained);
+        return;
+      }
+    }
+    gone();
+  }
+
+  void begin(std::vector<net::Header>, const std::string&) override {}
+  bool write(std::string_view frames) override { return chat_->write(this, frames); }
+  void end() override { chat_->ended(this); }
+  void answer(const json::Value&, std::vector<net::Header>) override {
+    HEARTH_CHECK(false, "a turn of a chat is always a stream");
+  }
+  void refuse(const Problem& problem) override {
+    chat_->write(this, frames::turn_writer(record_)->failure(problem, ""));
+    end();
+  }
+
+ private:
+  friend class Chat;
+  const std::shared_ptr<Chat> chat_;
+  const std::shared_ptr<frames::Turn> record_;  // its run's alone, until that has ended
+  std::function<void()> gone_, drained_;        // under the chat's mutex
+};
+
+Chat::Chat(Services& services, std::string owner)
+    : services_(services), id_(random_id("chat_")), owner_(std::move(owner)) {}
+
+size_t Chat::bytes() const {
+  const Lock lock(mutex_);
+  return messages_.bytes() + log_.bytes();
+}
+
+bool Chat::has_begun() const {
+  const Lock lock(mutex_);
+  return messages_.size() > 0;
+}
+
+void Chat::open(const Socket& socket, const json::Value& frame_id) {
+  const Lock lock(mutex_);
+  socket_ = socket;
+  if (!frame_id.is_null()) put(frames::ack(frame_id));
+  put_ready();
+}
+
+void Chat::resume(const Socket& socket, const json::Value& frame_id, int64_t after_seq) {
+  std::function<void()> drained;
+  Socket before;
+  for (bool is_done = false; !is_done;) {
+    {
+      const Lock lock(mutex_);
+      if (after_seq > log_.last())
+        throw RequestError("after_seq", fmt::format("after_seq is {}, the last frame of the conversation was {}",
+                                                    after_seq, log_.last()));
+      const auto missed = log_.after(after_seq);
+      if ((is_done = missed || !turn_)) {
+        before = std::exchange(socket_, socket);
+        for (const std::string& frame : missed.value_or(std::vector<std::string>())) socket_->send(frame);
+        if (!missed) put(frames::history(id_, messages_.history(), messages_.head()));
+        put(frames::ack(frame_id));
+        if (turn_) drained = turn_->drained_;
+      }
+    }
+    if (!is_done) abort_turn();  // a history holds what has ended
+  }
+  if (before && before != socket) before->close(1000, "the conversation goes on over another connection");
+  if (drained) drained();
+}
+
+bool Chat::leave(const net::WebSocket* socket) {
+  {
+    const Lock lock(mutex_);
+    if (socket_.get() != socket) return false;
+    socket_ = nullptr;
+    if (!queue_.empty()) queue_.clear(), put(frames::queue_update(queue_));
+  }
+  abort_turn();
+  return true;
+}
+
+void Chat::drained(const net::WebSocket* socket) {
+  std::function<void()> drained;
+  {
+    const Lock lock(mutex_);
+    if (socket_.get() == socket && turn_) drained = turn_->drained_;
+  }
+  if (drained) drained();
+}
+
+void Chat::send(const Socket& to, const std::string& frame) {
+  const Lock lock(mutex_);
+  if (socket_ == to) put(frame);
+}
+
+bool Chat::put(std::string_view frame) {
+  const std::string& numbered = log_.add(frame);
+  return !socket_ || socket_->send(numbered);
+}
+
+std::optional<ModelView> Chat::model_view() const {
+  try {
+    const std::string id = services_.models.resolve(model_);
+    for (ModelView& view : services_.models.list())
+      if (view.id == id) return std::move(view);
+  } catch (const Error&) {  // there is no default model; a prompt hears of it
+  }
+  return std::nullopt;
+}
+
+void Chat::put_ready() {
+  const std::optional<ModelView> view = model_view();
+  put(frames::ready(view ? &*view : nullptr, id_, services_.settings.version));
+}
+
+void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
+  std::optional<Start> begun;
+  bool aborts = false;
+  {
+    const Lock lock(mutex_);
+    if (socket_ != from) return;
+    const std::string id = json::dump(frame.id);
+    if (std::ranges::find(done_, id) != done_.end()) return static_cast<void>(put(frames::ack(frame.id, true)));
+    try {
+      const Next next = apply(frame);
+      done_.push_back(id);
+      if (done_.size() > kIdsKept) done_.pop_front();
+      put(frames::ack(frame.id));
+      if (next.is_ready) put_ready();
+      if (next.queue_changed) put(frames::queue_update(queue_));
+      if (!next.answers.empty()) begun = begin_turn(next.answers);
+      aborts = next.aborts;
+    } catch (const Error& error) {
+      put(frames::error(frame.id, problem_of(error)));
+    }
+  }
+  if (aborts) abort_turn();
+  start(std::move(begun));
+}
+
+const ChatMessage& Chat::message(const json::Object& body, std::string_view key) const {
+  const std::string& id = *present(body, key)->string();
+  if (const ChatMessage* found = messages_.find(id)) return *found;
+  throw RequestError(std::string(key), fmt::format("{}: the conversation has no message {}", key, id));
+}
+
+std::string Chat::add_prompt(const std::string& text, std::string parent) {
+  messages_.require_room(text.size());
+  ChatMessage prompt{.id = messages_.next_id(), .parent = std::move(parent), .role = "user", .content = text};
+  const std::string id = prompt.id;
+  messages_.add(std::move(prompt));
+  return id;
+}
+
+void Chat::set_sampling(const json::Object& body) {
+  json::Object fields;
+  for (const char* key : {"reasoning_effort", "adapter"})  // of set_thinking and set_adapter
+    if (const json::Value* kept = sampling_.find(key)) fields[key] = *kept;
+  for (const std::span<const Field> table : frames::sampling_tables())
+    for (const Field& field : table)
+      if (const json::Value* value = present(body, field.name)) fields[field.name] = *value;
+  Generation checked;
+  read_sampling(fields, checked);
+  if (const json::Value* stop = present(fields, "stop")) read_stops(*stop, "stop");
+  sampling_ = std::move(fields);
+}
+
+Chat::Next Chat::apply(const frames::ClientFrame& frame) {
+  const json::Object& body = frame.body;
+  const std::string& type = frame.type;
+  const auto text = [&](std::string_view key) -> const std::string& { return *present(body, key)->string(); };
+  const bool begins = type == "prompt" || type == "edit" || type == "regenerate";
+  if (begins && turn_)
+    fail(ErrorKind::busy, "turn {} is under way: queue what is to follow it, or abort it", turn_->record_->number);
+  if (type == "prompt")
+    return {.answers =
+                add_prompt(text("text"), present(body, "parent") ? message(body, "parent").id : messages_.head())};
+  if (type == "edit") {
+    const ChatMessage& edited = message(body, "message");
+    if (edited.role != "user") throw RequestError("message", fmt::format("message {} is not the user's", edited.id));
+    return {.answers = add_prompt(text("text"), edited.parent)};
+  }
+  if (type == "regenerate") {
+    const ChatMessage& shown = message(body, "message");
+    messages_.require_room(0);
+    return {.answers = shown.role == "user" ? shown.id : shown.parent};
+  }
+  if (type == "queue") {
+    if (!turn_) return {.answers = add_prompt(text("text"), messages_.head())};
+    if (queue_.size() >= kQueueMax) fail(ErrorKind::busy, "{} messages are queued, more may not be", queue_.size());
+    queue_.push_back(text("text"));
+    return {.queue_changed = true};
+  }
+  if (type == "unqueue") {
+    const auto index = static_cast<size_t>(present(body, "index")->as_int("index"));
+    if (index >= queue_.size())
+      throw RequestError("index", fmt::format("index is {}, {} messages are queued", index, queue_.size()));
+    queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(index));
+    return {.queue_changed = true};
+  }
+  if (type == "abort") {
+    const bool had = !queue_.empty();
+    queue_.clear();
+    return {.aborts = true, .queue_changed = had};
+  }
+  if (type == "set_model") {
+    model_ = services_.models.resolve(text("model"));
+    return {.is_ready = true};
+  }
+  if (type == "set_thinking") sampling_["reasoning_effort"] = text("effort");
+  else if (type == "set_adapter") sampling_["adapter"] = text("spec");
+  else if (type == "set_system") system_ = text("text");
+  else if (type == "set_sampling") set_sampling(body);
+  return {};
+}
+
+Chat::Start Chat::begin_turn(const std::string& parent) {
+  GenerationCall run;
+  Generation& g = run.generation;
+  read_sampling(sampling_, g);
+  if (const json::Value* most = present(sampling_, "max_tokens")) g.max_tokens = most->as_int("max_tokens");
+  if (const json::Value* stop = present(sampling_, "stop")) g.stops = read_stops(*stop, "stop");
+  g.messages = messages_.path(parent, system_);
+  run.model = model_;
+  run.stream = true;
+  run.keep_alive = openai::read_keep_alive(sampling_);
+  auto turn = std::make_shared<frames::Turn>();
+  turn->number = ++turns_;
+  turn->message = messages_.next_id();
+  turn->parent = parent;
+  run.writer = frames::turn_writer(turn);
+  turn_ = std::make_shared<TurnSink>(shared_from_this(), turn);
+  put(frames::turn_start(*turn));
+  return {std::move(run), turn_};
+}
+
+void Chat::start(std::optional<Start> begun) {
+  if (!begun) return;
+  generate(services_, std::move(begun->run), {.owner = owner_, .request_id = random_id("req_"), .route = "/ws/chat"},
+           begun->sink);
+}
+
+// What was said before the turn's end is kept.
+std::function<void()> Chat::end_turn(std::string_view reason) {
+  const std::shared_ptr<TurnSink> sink = std::exchange(turn_, nullptr);
+  const frames::Turn& turn = *sink->record_;
+  messages_.add({.id = turn.message,
+                 .parent = turn.parent,
+                 .role = "assistant",
+                 .content = turn.answer.text,
+                 .thinking = turn.answer.reasoning,
+                 .model = turn.model,
+                 .finish_reason = std::string(reason),
+                 .usage = openai::usage_json(turn.usage())});
+  const std::optional<ModelView> view = model_view();
+  const json::Value* window = view ? view->facts.find("context_window") : nullptr;
+  const Usage usage = turn.usage();
+  if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, window ? *window : json::Value()));
+  return [sink, gone = std::exchange(sink->gone_, nullptr), drained = std::exchange(sink->drained_, nullptr)] {};
+}
+
+bool Chat::write(const TurnSink* turn, std::string_view frames) {
+  const Lock lock(mutex_);
+  if (turn_.get() != turn) return true;
+  bool goes_on = true;
+  while (!frames.empty()) {
+    const size_t end = frames.find('\n');
+    goes_on = put(frames.substr(0, end));
+    frames.remove_prefix(end + 1);
+  }
+  return goes_on;
+}
+
+void Chat::ended(const TurnSink* turn) {
+  std::function<void()> let_go;
+  const Lock lock(mutex_);
+  if (turn_.get() != turn) return;
+  const std::string& reason = turn->record_->answer.reason;
+  let_go = end_turn(reason.empty() ? "error" : reason == "cancelled" ? "aborted" : reason);
+  if (!queue_.empty())  // not from here: the turn's run is still at its end
+    services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
+}
+
+void Chat::go_on() {
+  std::optional<Start> begun;
+  {
+    const Lock lock(mutex_);
+    if (turn_ || queue_.empty() || !socket_) return;
+    const std::string text = queue_.front();
+    queue_.erase(queue_.begin());
+    put(frames::queue_update(queue_));
+    try {
+      begun = begin_turn(add_prompt(text, messages_.head()));
+    } catch (const Error& error) {
+      put(frames::error({}, problem_of(error)));
+    }
+  }
+  start(std::move(begun));
+}
+
+void Chat::abort_turn() {
+  for (;;) {
+    std::shared_ptr<TurnSink> turn;
+    std::function<void()> gone, let_go;
+    {
+      const Lock lock(mutex_);
+      if (!turn_) return;
+      turn = turn_;
+      gone = turn->gone_;
+    }
+    if (gone) gone();  // from here on its run writes no more, unless it has written its end
+    const Lock lock(mutex_);
+    if (turn_ != turn) return;
+    if (!gone && turn->gone_) continue;  // its run came to listen meanwhile
+    put(frames::turn_end(*turn->record_, "aborted"));
+    let_go = end_turn("aborted");
+    return;
+  }
+}
+
+}  // namespace hearth::server
