@@ -255,6 +255,9 @@ std::optional<std::string> Store::alias(const std::string& name) const {
   if (!fs::exists(path, ignored)) return std::nullopt;
   const std::string text = io::real_fs().read_file(path, size_t{1} << 20);
   for (const TomlEntry& entry : parse_toml(text, path.string())) {
+    const bool of_table =
+        !entry.table.empty() && entry.key == "alias" && entry.value.string() && *entry.value.string() == name;
+    if (of_table) return entry.table;
     if (!entry.table.empty() || entry.key != name) continue;
     if (!entry.value.string() || entry.value.string()->empty())
       fail(ErrorKind::invalid_argument, "{}:{}: {}: expected a model's name as a string, found {}", path.string(),

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "hub/fixtures.h"
+#include "hub/local_models.h"
 #include "support/outcome.h"
 #include "support/temp_dir.h"
 #include "support/unprivileged.h"
@@ -118,6 +119,35 @@ TEST_F(StoreTest, follows_aliases_once) {
   expect_failure("loop", ErrorKind::not_found, "the alias loop");
   expect_failure("bad", ErrorKind::invalid_argument,
                  "models.toml:6: bad: expected a model's name as a string, found a number");
+}
+
+TEST_F(StoreTest, a_table_of_a_model_may_name_it_too) {
+  add("org/SmolLM2-135M", '1', {"m.gguf"});
+  folder.write("config/models.toml", "[\"org/SmolLM2-135M\"]\nalias = \"work\"\ncontext = 4096\n");
+  EXPECT_EQ(store().find("work").repo, "org/SmolLM2-135M");
+  expect_failure("context", ErrorKind::not_found, "no model 'context'");
+}
+
+TEST_F(StoreTest, models_are_what_find_gives_by_their_names) {
+  add("org/one", '1', {"m.gguf"});
+  add("org/several", '1', {"a-Q4_0.gguf", "sub/b-Q8_0.gguf", "mmproj-x.gguf"});
+  folder.write("hub/models--org--folder/snapshots/" + std::string(40, '1') + "/config.json", "{}");
+  folder.write("hub/models--org--folder/snapshots/" + std::string(40, '1') + "/model.safetensors",
+               test::tiny_safetensors());
+  add("org/readme-only", '1', {"README.md"});
+  const std::vector<FoundModel> models = local_models(store());
+  std::vector<std::string> names;
+  for (const FoundModel& model : models) {
+    names.push_back(model.name);
+    const FoundModel found = store().find(model.name);
+    EXPECT_EQ(found.path, model.path);
+    EXPECT_EQ(found.name, model.name);
+    EXPECT_EQ(found.repo, model.repo);
+    EXPECT_EQ(found.revision, model.revision);
+    EXPECT_EQ(found.format, model.format);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"org/folder", "org/one", "org/several:a-Q4_0.gguf",
+                                             "org/several:sub/b-Q8_0.gguf"}));
 }
 
 TEST_F(StoreTest, lists_models_only) {
