@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "decode/load.h"
 #include "decode/memory.h"
+#include "decode/too_large.h"
 #include "model/forward.h"
 
 namespace hearth::decode {
@@ -99,8 +100,9 @@ Embedder::Embedder(std::shared_ptr<model::Model> model, std::unique_ptr<graph::E
   need_ = weights_need(*model_, *executor_, program_);
   need_.arena = executor_->working_need(program_, {&limits_, 1});
   if (need_.total() > budget_)
-    fail(ErrorKind::out_of_memory, "{}: steps of {} tokens need {} MB, the memory budget is {} MB", spec.file, rows,
-         need_.total() / 1'000'000, budget_ / 1'000'000);
+    throw TooLarge(fmt::format("{}: steps of {} tokens need {} MB, the memory budget is {} MB", spec.file, rows,
+                               need_.total() / 1'000'000, budget_ / 1'000'000),
+                   need_.total(), budget_);
   weights_ = load_weights(*model_, *executor_, program_, progress);
   plan_ = executor_->prepare(program_, limits_);
 }

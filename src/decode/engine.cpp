@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "decode/load.h"
 #include "decode/memory.h"
+#include "decode/too_large.h"
 #include "graph/op_info.h"
 #include "model/forward.h"
 
@@ -43,12 +44,13 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   if (context_ > spec().context)
     fail(ErrorKind::out_of_memory, "{}: a context of {} positions was asked for, the model was trained for {}",
          spec().file, context_, spec().context);
-  if (fits <= 0 || context_ > fits)
-    fail(ErrorKind::out_of_memory,
-         "{}: a context of {} positions needs {} MB, the memory budget is {} MB ({} positions fit); lower --context or "
-         "raise --memory-budget",
-         spec().file, std::max(context_, kPagePositions),
-         memory.at(std::max(context_, kPagePositions)).total() / 1'000'000, budget / 1'000'000, fits);
+  if (fits <= 0 || context_ > fits) {
+    const int64_t positions = std::max(context_, kPagePositions), needed = memory.at(positions).total();
+    throw TooLarge(fmt::format("{}: a context of {} positions needs {} MB, the memory budget is {} MB ({} positions "
+                               "fit); lower --context or raise --memory-budget",
+                               spec().file, positions, needed / 1'000'000, budget / 1'000'000, fits),
+                   needed, budget);
+  }
   need_ = memory.at(context_);
   times_.admission = watch.lap_ms();
 
