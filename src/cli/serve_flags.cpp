@@ -2,18 +2,26 @@
 
 namespace hearth::cli {
 
-std::vector<std::string> worker_arguments(const Context& context) {
-  std::vector<std::string> words;
+std::vector<std::string> WorkerArguments::with(const std::vector<std::string>& of_model) const {
+  std::vector<std::string> words = of_files;
+  for (const auto* more : {&of_model, &of_this_run}) words.insert(words.end(), more->begin(), more->end());
+  return words;
+}
+
+WorkerArguments worker_arguments(const Context& context) {
+  WorkerArguments arguments;
   for (const Flag& flag : kWorkerFlags) {
     const auto value = context.args().values().find(flag.name);
     if (value == context.args().values().end() || value->second.origin == Origin::fallback) continue;
     if (flag.name == "memory-budget") continue;  // each worker gets what is left
+    const bool of_file = value->second.origin == Origin::project_file || value->second.origin == Origin::user_file;
+    std::vector<std::string>& words = of_file ? arguments.of_files : arguments.of_this_run;
     for (const std::string& text : value->second.texts) {
       words.push_back("--" + std::string(flag.name));
       words.push_back(text);
     }
   }
-  return words;
+  return arguments;
 }
 
 json::Object sampling_defaults(const Context& context, const json::Object& generation_config) {

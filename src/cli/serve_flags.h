@@ -62,8 +62,20 @@ inline constexpr std::array kRowFlags = {
 };
 inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
 
-// The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given.
-std::vector<std::string> worker_arguments(const Context& context);
+// One of kRowFlags.
+consteval Flag row_flag(std::string_view name) {
+  for (const Flag& flag : kRowFlags)
+    if (flag.name == name) return flag;
+  throw "no row flag has this name";
+}
+
+// The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given. A model's own settings
+// stand between: they win over files, and what a person says for this run wins over them.
+struct WorkerArguments {
+  std::vector<std::string> of_files, of_this_run;
+  std::vector<std::string> with(const std::vector<std::string>& of_model) const;
+};
+WorkerArguments worker_arguments(const Context& context);
 
 // Sampling fields of the flags over those of the model's generation_config, by the names of requests.
 json::Object sampling_defaults(const Context& context, const json::Object& generation_config);

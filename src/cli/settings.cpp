@@ -4,16 +4,13 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "cli/args.h"
+#include "cli/setting_text.h"
 #include "hub/nearest.h"
 
 namespace hearth::cli {
 namespace fs = std::filesystem;
 namespace {
-
-std::string with_dashes(std::string key) {
-  std::replace(key.begin(), key.end(), '_', '-');
-  return key;
-}
 
 SettingsFile load(const fs::path& path, const std::string& name) {
   std::error_code ignored;
@@ -54,6 +51,12 @@ std::string shown(const json::Value& value) {
   return value.is_number() ? json::dump(value) : std::string(value.type_name());
 }
 
+void require_kind(const std::string& file, const hub::TomlEntry& entry, const Flag& flag, const json::Value& value) {
+  if (!fits(flag.kind, value))
+    fail(ErrorKind::invalid_argument, "{}:{}: {}: expected {}{}, found {}", file, entry.line, entry.key,
+         expected(flag.kind), flag.repeat ? " or an array of those" : "", shown(value));
+}
+
 // A value of the file as one would type it behind the flag.
 std::string typed(const json::Value& value) {
   if (const std::string* text = value.string()) return *text;
@@ -61,6 +64,11 @@ std::string typed(const json::Value& value) {
 }
 
 }  // namespace
+
+std::string with_dashes(std::string key) {
+  std::replace(key.begin(), key.end(), '_', '-');
+  return key;
+}
 
 fs::path working_folder() {
   std::error_code gone;
@@ -81,15 +89,20 @@ std::optional<FoundSetting> find_setting(const SettingsFile& file, const Command
   if (!best) return std::nullopt;
   FoundSetting found{{}, best->key, best->line};
   const auto add = [&](const json::Value& value) {
-    if (!fits(flag.kind, value))
-      fail(ErrorKind::invalid_argument, "{}:{}: {}: expected {}{}, found {}", file.name, best->line, best->key,
-           expected(flag.kind), flag.repeat ? " or an array of those" : "", shown(value));
+    require_kind(file.name, *best, flag, value);
     found.texts.push_back(typed(value));
   };
   if (const json::Array* items = best->value.array(); items && flag.repeat)
     for (const json::Value& item : *items) add(item);
   else add(best->value);
   return found;
+}
+
+std::string setting_text(const std::string& file, const hub::TomlEntry& entry, const Flag& flag) {
+  require_kind(file, entry, flag, entry.value);
+  const std::string text = typed(entry.value);
+  check_value(flag, text, fmt::format("{}:{}: {}", file, entry.line, entry.key));
+  return text;
 }
 
 std::vector<std::string> unknown_settings(const SettingsFile& file) {

@@ -170,6 +170,10 @@ Frame to_frame(const Event& e) {
       o["reason"] = e.reason;
       some("code", e.code);
       some("param", e.param);
+      if (e.needed_bytes > 0) {
+        o["needed_bytes"] = e.needed_bytes;
+        o["usable_bytes"] = e.usable_bytes;
+      }
       o["usage"] = usage_json(e.usage);
       break;
   }
@@ -199,6 +203,8 @@ Event event_of(const Frame& frame) {
   if (const json::Value* signal = body.get("signal")) e.signal = *signal;
   e.code = text_of(body, "code");
   e.param = text_of(body, "param");
+  e.needed_bytes = whole_of(body, "needed_bytes");
+  e.usable_bytes = whole_of(body, "usable_bytes");
   if (const json::Value* usage = body.get("usage")) e.usage = usage_of(*usage);
   return e;
 }

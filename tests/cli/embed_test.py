@@ -150,7 +150,9 @@ def test_show_fit_and_doctor_know_an_encoder(run, model):
     assert facts["kv_bytes_per_position"] == 0 and facts["warnings"] == []
     assert "mean pooling, of length 1, texts of up to 40 tokens" in run("show", model).stdout
     fit = json.loads(run("fit", model, "--json").stdout)
-    assert fit["fits"] and fit["kv_bytes"] == 0 and fit["largest_context"] == 300
+    report = fit["report"]
+    assert "tok/s" not in run("fit", model).stdout, "it writes no text"
+    assert report["fits"] and report["kv_bytes"] == 0 and report["max_safe_context"] == 300 and fit["typical_decode_tps"] is None
     assert "NaN or infinite scale or value in 37 weights" in run("doctor", "--deep", model).stdout
 
 

@@ -50,7 +50,7 @@ def packed(folder):
 def test_the_peak_is_as_predicted(run, model_file, context, kv):
     model = model_file("smollm2")
     flags = ("--context", context, "--kv", kv)
-    need = json.loads(run("fit", model, "--ctx", context, "--json", *flags).stdout)["need_bytes"]
+    need = json.loads(run("fit", model, "--ctx", context, "--json", *flags).stdout)["report"]["total_bytes"]
     ids = ",".join(str(100 + i % 1000) for i in range(context - 4))
     answer(run, model)  # repacked by now
     peak = json.loads(run("generate", model, "--prompt-ids", ids, "-n", "4", "--ignore-eos", "--json", *flags).stdout)
@@ -60,7 +60,7 @@ def test_the_peak_is_as_predicted(run, model_file, context, kv):
 
 def test_the_first_load_stays_below_the_prediction_too(run, model_file, tmp_path):
     model = model_file("smollm2")
-    need = json.loads(run("fit", model, "--ctx", 128, "--json").stdout)["need_bytes"]
+    need = json.loads(run("fit", model, "--ctx", 128, "--json").stdout)["report"]["total_bytes"]
     done = run("generate", model, "x", "-n", "1", "--context", "128", "--json", env={"XDG_CACHE_HOME": str(tmp_path)})
     peak = json.loads(done.stdout)["stats"]["peak_rss_bytes"]
     assert peak <= need, (peak, need)
@@ -72,7 +72,7 @@ def test_two_models_share_the_budget(run, model_file, tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("The quick brown fox jumps over the lazy dog. " * 20)
     flags = ("--data", text, "--windows", "1", "--window", "32")
-    need = json.loads(run("fit", model, "--ctx", "32", "--context", "32", "--json").stdout)["need_bytes"]
+    need = json.loads(run("fit", model, "--ctx", "32", "--context", "32", "--json").stdout)["report"]["total_bytes"]
     run("kl", model, model, *flags, "--memory-budget", f"{3 * need}")
     done = run("kl", model, model, *flags, "--memory-budget", f"{int(1.3 * need)}", code=4)
     assert "the memory budget is" in done.stderr

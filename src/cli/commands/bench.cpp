@@ -1,8 +1,10 @@
 #include "probe/bench.h"
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/progress.h"
+#include "cli/rates.h"
 #include "cli/units.h"
 #include "probe/cpu_probe.h"
 #include "probe/streams.h"
@@ -130,6 +132,22 @@ int run_streams(Context& context, int64_t streams) {
   return 0;
 }
 
+// For `hearth fit` and the server. An adapter's speed is not the model's.
+void keep(const Context& context, const LoadedModel& loaded, const probe::BenchOptions& options, double decode_tps) {
+  if (options.tokens == 0 || !loaded.adapter.empty()) return;
+  const std::optional<std::string> key =
+      rate_key(loaded.engine->model(), loaded.engine->executor(), loaded.engine->options());
+  if (!key) return;
+  try {
+    keep_rate(context.env(), *key,
+              {.decode_tps = decode_tps,
+               .positions = options.depth + options.tokens / 2,
+               .measured_at = iso8601(system_clock().wall())});
+  } catch (const Error& error) {
+    context.warn("hearth fit will not know this speed: {}", error.what());
+  }
+}
+
 int run(Context& context) {
   if (const auto streams = context.args().integer("parallel")) return run_streams(context, *streams);
   const Args& args = context.args();
@@ -145,6 +163,7 @@ int run(Context& context) {
   Progress progress(context, "bench", Progress::Unit::count);
   const probe::BenchResult r =
       probe::bench(*loaded.engine, options, [&](int64_t done, int64_t total) { progress.show(done, total); });
+  keep(context, loaded, options, r.decode.median);
   const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes + r.kv_bytes) / 1e9;
   const double gops = r.prefill.median * static_cast<double>(r.flops_token) / 1e9;
   if (context.json()) {

@@ -5,16 +5,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "cli/choose_model.h"
 #include "cli/commands.h"
+#include "cli/fit_report.h"
+#include "cli/model_settings.h"
 #include "cli/progress.h"
 #include "cli/serve_flags.h"
 #include "cli/units.h"
 #include "cli/version.h"
+#include "hub/local_models.h"
+#include "server/front/headers.h"
 #include "server/front/instance.h"
 #include "server/front/serve.h"
 
@@ -22,7 +31,9 @@ namespace hearth::cli {
 namespace {
 
 constexpr Positional kPositionals[] = {
-    {.name = "MODEL", .help = "the model that answers; none: the first one of the store", .required = false},
+    {.name = "MODEL",
+     .help = "the model that answers; none: the largest of the store that fits well",
+     .required = false},
 };
 constexpr std::array kOwnFlags = {
     Flag{.name = "host",
@@ -106,7 +117,7 @@ constexpr std::array kOwnFlags = {
 };
 constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);
 
-constexpr auto kDrain = std::chrono::seconds(25);
+constexpr auto kDrain = std::chrono::seconds(25), kHeaders = std::chrono::seconds(20);
 
 // Keys, one a line; empty lines and those that begin with # do not count.
 std::vector<std::string> read_keys(const Context& context, const std::string& flag) {
@@ -147,7 +158,52 @@ std::vector<std::string> worker_environment(const hub::Env& env) {
   return list;
 }
 
-server::FrontOptions front_options(const Context& context, const server::Instance& instance) {
+// The programs that serve a model, or read parts of it: this one, as `hearth worker`.
+class Workers {
+ public:
+  explicit Workers(const Context& context)
+      : settings_(ModelsFile::read(context.env(), hub::Store::from_env(context.env()))),
+        arguments_(worker_arguments(context)),
+        environment_(worker_environment(context.env())),
+        threads_(thread_count(context)) {}
+
+  const ModelsFile& settings() const { return settings_; }
+
+  server::WorkerCommand command(const hub::FoundModel& model, int64_t budget, std::vector<std::string> words) const {
+    const ModelSettings* own = settings_.of(model);
+    server::WorkerCommand command;
+    command.argv = {"/proc/self/exe", "worker",          model.path.string(),   "--name",
+                    model.name,       "--memory-budget", std::to_string(budget)};
+    for (const auto& more : {arguments_.with(own ? own->worker_words : std::vector<std::string>()), words})
+      command.argv.insert(command.argv.end(), more.begin(), more.end());
+    command.environment = environment_;
+    return command;
+  }
+
+  // The memory's speed is measured for the first of them.
+  server::WorkerCommand headers(const hub::FoundModel& model, int64_t budget, std::optional<int64_t> positions) {
+    std::call_once(measured_, [&] { ram_gbs_ = memory_gbs(threads_); });
+    std::vector<std::string> words = {"--role", "headers", "--ram-gbs", fmt::format("{:.3f}", ram_gbs_)};
+    if (positions) words.insert(words.end(), {"--ctx", std::to_string(*positions)});
+    return command(model, budget, std::move(words));
+  }
+
+  server::ModelRules rules(const hub::FoundModel& model) const {
+    const ModelSettings* own = settings_.of(model);
+    return own ? server::ModelRules{.pinned = own->pinned, .ttl = own->ttl} : server::ModelRules();
+  }
+
+ private:
+  ModelsFile settings_;
+  WorkerArguments arguments_;
+  std::vector<std::string> environment_;
+  int threads_;
+  std::once_flag measured_;
+  double ram_gbs_ = 0;
+};
+
+server::FrontOptions front_options(const Context& context, const server::Instance& instance,
+                                   const std::shared_ptr<Workers>& workers) {
   const Args& args = context.args();
   server::FrontOptions o;
   o.host = *args.text("host");
@@ -179,22 +235,53 @@ server::FrontOptions front_options(const Context& context, const server::Instanc
   o.models.ttl = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("ttl") * 1000));
   o.models.watchdog = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("watchdog") * 1000));
   o.models.memory_budget = o.settings.memory_budget;
-  const std::vector<std::string> arguments = worker_arguments(context), environment = worker_environment(context.env());
-  o.models.command = [arguments, environment](const hub::FoundModel& model, int64_t budget) {
-    server::WorkerCommand command;
-    command.argv = {"/proc/self/exe", "worker",          model.path.string(),   "--name",
-                    model.name,       "--memory-budget", std::to_string(budget)};
-    command.argv.insert(command.argv.end(), arguments.begin(), arguments.end());
-    command.environment = environment;
-    return command;
+  const int64_t budget = o.settings.memory_budget;
+  o.models.command = [workers](const hub::FoundModel& model, int64_t room) {
+    return workers->command(model, room, {});
+  };
+  o.models.text_command = [workers, budget](const hub::FoundModel& model) {
+    return workers->command(model, budget, {"--role", "text"});
+  };
+  o.models.rules = [workers](const hub::FoundModel& model) { return workers->rules(model); };
+  o.library.command = [workers, budget](const hub::FoundModel& model, std::optional<int64_t> positions) {
+    return workers->headers(model, budget, positions);
   };
   return o;
 }
 
-std::string first_of_store(const Context& context) {
-  for (const hub::Snapshot& snapshot : hub::Store::from_env(context.env()).list())
-    if (snapshot.format && snapshot.problem.empty()) return snapshot.repo;
-  fail(ErrorKind::not_found, "the store has no model yet: name one, as in hearth serve path/to/model.gguf");
+// Of the store, by what each model's headers say; a model that cannot be read is passed over.
+std::string chosen_of_store(const Context& context, Workers& workers, int64_t budget) {
+  const hub::Store store = hub::Store::from_env(context.env());
+  std::vector<hub::FoundModel> models = hub::local_models(store);
+  std::string preferred;
+  if (const ModelSettings* marked = workers.settings().default_model()) {
+    const hub::FoundModel found = store.find(marked->table);
+    preferred = found.name;
+    if (std::none_of(models.begin(), models.end(), [&](const auto& m) { return m.path == found.path; }))
+      models.push_back(found);
+  }
+  if (models.empty())
+    fail(
+        ErrorKind::not_found,
+        "there is no model in {} yet: hearth import FILE.gguf puts one there, and hearth serve FILE.gguf serves a file "
+        "where it lies",
+        store.cache().string());
+  if (models.size() == 1) return models.front().name;  // its load says whether it fits
+  std::vector<Candidate> candidates;
+  const std::atomic<bool> never{false};
+  for (const hub::FoundModel& model : models) {
+    server::Headers headers =
+        server::read_headers(workers.headers(model, budget, std::nullopt), model.path, kHeaders, never);
+    if (headers.refusal) context.note("{} is passed over: {}", model.name, headers.refusal->message);
+    else candidates.push_back({.name = model.name, .facts = std::move(headers.facts)});
+  }
+  if (candidates.empty())
+    fail(ErrorKind::invalid_argument, "none of the {} models in {} can be served: name one to see why", models.size(),
+         store.cache().string());
+  std::string name = choose_model(candidates, preferred);
+  if (!preferred.empty() && name != preferred)
+    context.note("{} is the default of models.toml and does not fit; {} is served", preferred, name);
+  return name;
 }
 
 void print_card(const Context& context, const server::Front& front, const server::FrontOptions& options,
@@ -241,8 +328,11 @@ int run(Context& context) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   server::Instance instance(hub::runtime_folder(context.env()));
-  server::FrontOptions options = front_options(context, instance);
-  if (options.models.default_model.empty()) options.models.default_model = first_of_store(context);
+  const auto workers = std::make_shared<Workers>(context);
+  for (const std::string& sentence : workers->settings().absent()) context.warn("{}", sentence);
+  server::FrontOptions options = front_options(context, instance, workers);
+  if (options.models.default_model.empty())
+    options.models.default_model = chosen_of_store(context, *workers, options.settings.memory_budget);
   server::Front front(options, hub::Store::from_env(context.env()));
   instance.publish(front.url());
   const std::string name = front.models().resolve("");

@@ -5,12 +5,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <map>
 
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "cli/commands.h"
+#include "cli/fit_report.h"
+#include "cli/rates.h"
 #include "cli/serve_flags.h"
 #include "decode/memory.h"
 #include "model/forward.h"
@@ -24,6 +29,23 @@ namespace {
 constexpr Positional kPositionals[] = {{.name = "MODEL", .help = "path of the model"}};
 constexpr std::array kOwnFlags = {
     Flag{.name = "name", .kind = ValueKind::text, .value = "NAME", .help = "what the model is called"},
+    Flag{.name = "role",
+         .kind = ValueKind::choice,
+         .value = "model|text|headers",
+         .fallback = "model",
+         .help = "what is read: all of it, the tokenizer and template, the headers"},
+    Flag{.name = "ctx",
+         .kind = ValueKind::integer,
+         .value = "N",
+         .help = "with the headers: positions to plan for",
+         .min = 1,
+         .max = 1 << 28},
+    Flag{.name = "ram-gbs",
+         .kind = ValueKind::number,
+         .value = "GBS",
+         .fallback = "0",
+         .help = "with the headers: what this machine's memory gives a second",
+         .min = 0},
 };
 constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);
 
@@ -125,6 +147,45 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
   return model;
 }
 
+// Bits of the values that most weights are: the first number in the type's name, 4 of "q4_k" and "affine4_g64_bf16".
+int64_t quant_bits(const model::Model& model) {
+  std::map<std::string, int64_t> values;
+  for (const model::ListedTensor& t : model.tensors()) values[t.type] += t.values;
+  const auto most =
+      std::max_element(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == values.end()) return 0;
+  int64_t bits = 0;
+  const std::string& type = most->first;
+  if (const size_t digit = type.find_first_of("0123456789"); digit != std::string::npos)
+    std::from_chars(type.data() + digit, type.data() + type.size(), bits);
+  return bits;
+}
+
+server::WorkerModel headers(const Context& context, const model::Model& opened) {
+  server::WorkerModel model;
+  int64_t size = 0;
+  for (const MappedFile& file : opened.weights().files()) size += static_cast<int64_t>(file.bytes().size());
+  json::Object& o = model.facts;
+  o["model_type"] = opened.spec().model_type;
+  o["size_bytes"] = size;
+  o["quant_bits"] = quant_bits(opened);
+  o["vision"] = false;
+  o["support_tier"] = name_of(model::support_of(opened.spec().model_type));
+  o["embedding"] = decode::is_embedding_model(opened);
+  o["fit"] = fit_document(context, opened,
+                          {.positions = context.args().integer("ctx"), .ram_gbs = *context.args().number("ram-gbs")});
+  return model;
+}
+
+server::WorkerModel text_of(const Context& context, const std::shared_ptr<model::Model>& opened) {
+  server::WorkerModel model;
+  model.name = *context.args().text("name");
+  model.opened = opened;
+  model.embedding = decode::is_embedding_model(*opened);
+  model.text = std::make_unique<model::ModelText>(*opened);
+  return model;
+}
+
 // From here on this process ends with the front, by whatever the front ended. False: it has ended already.
 bool ends_with_front() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -136,6 +197,10 @@ bool ends_with_front() {
 server::sandbox::Paths paths(const Context& context) {
   server::sandbox::Paths list;
   list.read = server::sandbox::model_paths(*context.args().positional("MODEL"));
+  if (*context.args().text("role") != "model") {
+    list.read.push_back(rates_folder(context.env()));
+    return list;
+  }
   if (*context.args().bytes("pack-cache") > 0) {
     const std::filesystem::path packed = packed_folder(context.env());
     try {
@@ -164,6 +229,13 @@ int run(Context& context) {
   return server::run_worker(server::kWorkerWireFd, [&](const auto& progress) {
     const hub::FoundModel found = find_model(context);
     const std::shared_ptr<model::Model> opened = model::Model::open(found.path);
+    const std::string role = *context.args().text("role");
+    if (role == "headers") return headers(context, *opened);
+    if (role == "text") {
+      server::WorkerModel model = text_of(context, opened);
+      server::sandbox::enter_serving();
+      return model;
+    }
     if (decode::is_embedding_model(*opened)) {
       server::WorkerModel model = load_embedder(context, opened, progress);
       server::sandbox::enter_serving();

@@ -11,7 +11,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kBurial = milliseconds(100);               // between two looks for links that have ended
 constexpr auto kServesFirst = seconds(2);                 // a freshly loaded model, before another may push it out
 constexpr int64_t kSignMs = 500, kSilentAtEndMs = 3'500;  // when the server ends, a wedged engine is not waited for
 
@@ -56,15 +55,19 @@ std::string_view name_of(ModelState state) {
   return "";
 }
 
-Models::Models(ModelsOptions options, hub::Store store) : options_(std::move(options)), store_(std::move(store)) {
+Models::Models(ModelsOptions options, hub::Store store)
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      texts_({.command = options_.text_command,
+              .idle = options_.text_idle,
+              .silence = options_.watchdog + options_.watchdog / 2}) {
   if (!options_.default_model.empty()) {
     hub::FoundModel found = store_.find(options_.default_model);
     if (!found.adapter.empty())
       fail(ErrorKind::invalid_argument, "{}: an adapter is mounted by --adapter DIR, name the model alone",
            options_.default_model);
     default_id_ = options_.served_name.empty() ? id_of(found) : options_.served_name;
-    Entry& entry = entries_[default_id_];
-    entry.found = std::move(found);
+    Entry& entry = add(default_id_, std::move(found));
     entry.pinned = true;
     for (const std::filesystem::path& folder : options_.adapters) entry.adapters.push_back(adapter_at_start(folder));
     if (!entry.adapters.empty()) entry.adapters.front().is_default = true;
@@ -72,7 +75,7 @@ Models::Models(ModelsOptions options, hub::Store store) : options_(std::move(opt
   for (const std::string& name : options_.allowed) {
     hub::FoundModel found = store_.find(name);
     const std::string id = id_of(found);
-    entries_[id].found = std::move(found);
+    if (!entries_.contains(id)) add(id, std::move(found));
   }
   thread_ = std::thread([this] { tick(); });
 }
@@ -94,25 +97,7 @@ Models::~Models() {
   }
   for (const auto& link : links) link->kill();
   links.clear();  // their threads may still ask for the lock
-  // Requests under way hold theirs until they have heard of the end.
-  for (int patience = 50; patience > 0; --patience) {
-    destroy_buried();
-    std::unique_lock lock(graveyard_->mutex);
-    if (graveyard_->living == 0) break;
-    graveyard_->filled.wait_for(lock, kBurial, [&] { return !graveyard_->links.empty(); });
-  }
-}
-
-void Models::destroy_buried() {
-  std::vector<std::unique_ptr<WorkerLink>> links;
-  {
-    const std::lock_guard lock(graveyard_->mutex);
-    links.swap(graveyard_->links);
-  }
-  const auto count = static_cast<int64_t>(links.size());
-  links.clear();
-  const std::lock_guard lock(graveyard_->mutex);
-  graveyard_->living -= count;
+  links_.settle(seconds(5));
 }
 
 // Of the command line or the allow-list, by its own name.
@@ -160,20 +145,39 @@ ModelChoice Models::choose(const std::string& name) const {
 
 Models::Entry& Models::entry_of(const std::string& id) {
   if (const auto found = entries_.find(id); found != entries_.end()) return found->second;
-  Entry entry;
-  entry.found = store_.find(id);
-  return entries_.emplace(id, std::move(entry)).first->second;
+  return add(id, store_.find(id));
 }
 
-void Models::acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused) {
+Models::Entry& Models::add(const std::string& id, hub::FoundModel found) {
+  const ModelRules rules = options_.rules(found);
+  Entry& entry = entries_[id];
+  entry.found = std::move(found);
+  entry.pinned = rules.pinned;
+  entry.ttl = rules.ttl;
+  entry.ttl_set = rules.ttl.has_value();
+  return entry;
+}
+
+hub::FoundModel Models::found(const std::string& id) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = entries_.find(id); known != entries_.end()) return known->second.found;
+  }
+  return store_.find(id);
+}
+
+void Models::acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused, Wanted wanted) {
   std::shared_ptr<WorkerLink> worker;
   json::Object facts;
+  std::optional<hub::FoundModel> text_of;
   try {
     const std::lock_guard lock(mutex_);
     Entry& entry = entry_of(id);
     entry.used = Clock::now();
     if (draining_) {
       fail(ErrorKind::busy, "the server is shutting down");
+    } else if (wanted == Wanted::text && (entry.state != ModelState::ready || entry.yields)) {
+      text_of = entry.found;
     } else if (entry.state == ModelState::failed) {
       fail(ErrorKind::corrupt_file, "{}", entry.problem);
     } else if (entry.state == ModelState::ready && !entry.yields) {
@@ -186,8 +190,9 @@ void Models::acquire(const std::string& id, Ready ready, std::function<void(cons
       if (entry.state == ModelState::absent) enqueue(id, entry);
     }
   } catch (const Error& error) {
-    return refused({error.kind(), error.what(), ""});
+    return refused({.kind = error.kind(), .message = error.what(), .code = {}});
   }
+  if (text_of) texts_.acquire(id, *text_of, std::move(ready), std::move(refused));
   if (!worker) return changed_.notify_all();
   ready(worker, facts);
   const std::lock_guard lock(mutex_);
@@ -199,10 +204,10 @@ bool Models::idle(const Entry& entry) const {
   return entry.state == ModelState::ready && entry.leases == 0 && entry.worker->open_requests() == 0;
 }
 
-int64_t Models::bytes_taken() const {
+int64_t Models::bytes_taken(bool by_pinned_alone) const {
   int64_t sum = 0;
   for (const auto& [id, entry] : entries_) {
-    if (entry.state != ModelState::ready) continue;
+    if (entry.state != ModelState::ready || (by_pinned_alone && !entry.pinned)) continue;
     const json::Value* bytes = entry.facts.find("memory_bytes");
     sum += bytes ? bytes->as_int("memory_bytes") : 0;
   }
@@ -366,7 +371,7 @@ void Models::drain(milliseconds at_most) {
       if (silence >= kSignMs) entry.worker->ask_for_sign();
       if (silence >= kSilentAtEndMs) entry.worker->kill();
     }
-    if (!open || Clock::now() >= deadline) break;
+    if ((!open && texts_.open_requests() == 0) || Clock::now() >= deadline) break;
     changed_.wait_for(lock, milliseconds(20));
   }
   // What their caches keep on disk is written first.

@@ -17,9 +17,25 @@
 #include "base/error.h"
 #include "hub/store.h"
 #include "server/front/adapter_files.h"
+#include "server/front/links.h"
+#include "server/front/refusal.h"
+#include "server/front/text_workers.h"
 #include "server/front/worker_link.h"
 
 namespace hearth::server {
+
+// What a person's models.toml says of one model; it holds however often the model is unloaded.
+struct ModelRules {
+  bool pinned = false;
+  std::optional<std::chrono::milliseconds> ttl;  // nullopt: as for all
+};
+
+// A model that may be asked for, and where it lies.
+struct LocalModel {
+  std::string id;
+  hub::FoundModel found;
+  bool serving = false;  // the default one
+};
 
 struct ModelsOptions {
   std::string default_model;         // named on the command line: loaded at start, pinned
@@ -37,6 +53,10 @@ struct ModelsOptions {
   std::chrono::milliseconds watchdog{60'000};
   // The program that serves the model at `path`, called `name` as clients call it, within so many bytes.
   std::function<WorkerCommand(const hub::FoundModel& model, int64_t memory_budget)> command;
+  // The one that reads its tokenizer and template alone.
+  std::function<WorkerCommand(const hub::FoundModel& model)> text_command;
+  std::chrono::milliseconds text_idle{60'000};
+  std::function<ModelRules(const hub::FoundModel& model)> rules = [](const hub::FoundModel&) { return ModelRules(); };
 };
 
 enum class ModelState : uint8_t { absent, queued, loading, ready, waits_for_restart, failed };
@@ -73,12 +93,6 @@ struct AdapterView {
   MountedAdapter adapter;
 };
 
-// Why a model is not to be had: an Error's kind and sentence, and the code that a client gets.
-struct Refusal {
-  ErrorKind kind{};
-  std::string message, code;
-};
-
 // Thread-safe. Callbacks come on the caller's thread (a model that is ready) or on one of the pool's; none may block.
 class Models {
  public:
@@ -93,7 +107,10 @@ class Models {
 
   // The worker of the model `id`, loaded first if need be; requests for one cold model start one load.
   using Ready = std::function<void(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts)>;
-  void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused);
+  // Where text alone is wanted and the model is not loaded, a worker without weights: nothing is loaded or evicted.
+  enum class Wanted : uint8_t { model, text };
+  void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused,
+               Wanted wanted = Wanted::model);
 
   void unload(const std::string& id);  // when its requests have ended
   void pin(const std::string& id, bool pinned);
@@ -112,6 +129,9 @@ class Models {
 
   std::vector<ModelView> list() const;      // all that may be served
   std::vector<ModelView> resident() const;  // loaded ones, and those that are about to be
+  // All that may be served, each file of a repository with several of them; looks at the store, opens nothing.
+  std::vector<LocalModel> local() const;
+  hub::FoundModel found(const std::string& id) const;  // of a resolved name
   // Milliseconds since a worker with open requests was last heard of; 0 when none is open.
   int64_t silence_ms() const;
   bool is_wedged() const;  // that is longer than the watchdog allows
@@ -150,6 +170,7 @@ class Models {
 
   Entry& entry_of(const std::string& id);
   std::optional<ModelChoice> choose_known(const std::string& name) const;
+  Entry& add(const std::string& id, hub::FoundModel found);
   void tick();
   void start_next(std::unique_lock<std::mutex>& lock);
   void start(const std::string& id, std::unique_lock<std::mutex>& lock);
@@ -166,10 +187,9 @@ class Models {
   bool may_go(const Entry& entry, Clock::time_point now) const;
   bool idle(const Entry& entry) const;
   void retire(const std::string& id, Entry& entry);
-  void destroy_buried();
   void hand_over(std::unique_lock<std::mutex>& lock);
   void serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
-  int64_t bytes_taken() const;
+  int64_t bytes_taken(bool by_pinned_alone = false) const;
   ModelView view(const std::string& id, const Entry& entry) const;
 
   ModelsOptions options_;
@@ -181,15 +201,8 @@ class Models {
   std::deque<std::string> queue_;                     // ids that wait for their load, in turn
   std::string loading_;                               // the one load under way
   std::vector<std::shared_ptr<WorkerLink>> retired_;  // links whose end is awaited on the pool's thread
-  // A link joins its threads when it goes, so it may not go on one of them, where the last of its requests lets go of
-  // it: whoever does leaves it here, and it goes on the pool's thread.
-  struct Graveyard {
-    std::mutex mutex;
-    std::condition_variable filled;
-    std::vector<std::unique_ptr<WorkerLink>> links;
-    int64_t living = 0;  // not yet destroyed
-  };
-  std::shared_ptr<Graveyard> graveyard_ = std::make_shared<Graveyard>();
+  Links links_;
+  TextWorkers texts_;
   bool draining_ = false, stopping_ = false;
   std::thread thread_;
 };

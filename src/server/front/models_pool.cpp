@@ -11,25 +11,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kTick = milliseconds(100), kEndOfRetired = milliseconds(5'000);
+constexpr auto kTick = milliseconds(100);
 constexpr auto kFirstRestart = seconds(1), kLastRestart = seconds(60);
 constexpr int kFailuresMax = 5;
 
-Refusal refusal_of(const Event& error) {
-  for (const ErrorKind kind :
-       {ErrorKind::invalid_argument, ErrorKind::not_found, ErrorKind::busy, ErrorKind::out_of_memory,
-        ErrorKind::corrupt_file, ErrorKind::io, ErrorKind::device_lost, ErrorKind::cancelled})
-    if (error.reason == name_of(kind)) return {kind, error.text, error.code};
-  return {ErrorKind::io, error.text, error.code};
-}
-
-// The sentence without the folder that the model lies in.
-std::string without_folder(std::string text, const std::filesystem::path& model) {
-  const std::string folder = model.parent_path().string() + "/";
-  for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos;)
-    text.erase(at, folder.size());
-  return text;
-}
+std::string in_mb(int64_t bytes) { return fmt::format("{} MB", (bytes + 999'999) / 1'000'000); }
 
 }  // namespace
 
@@ -55,18 +41,16 @@ void Models::tick() {
       std::vector<std::shared_ptr<WorkerLink>> retired;
       retired.swap(retired_);
       lock.unlock();
-      for (const auto& link : retired) {
-        link->kill();
-        link->wait_end(kEndOfRetired);
-      }
+      for (const auto& link : retired) Links::end(link);
       retired.clear();
-      destroy_buried();
+      links_.destroy_buried();
       lock.lock();
       continue;  // what waits for their memory may start now
     }
     hand_over(lock);
     lock.unlock();
-    destroy_buried();
+    links_.destroy_buried();
+    texts_.tick();
     lock.lock();
     changed_.wait_for(lock, kTick);
   }
@@ -170,16 +154,7 @@ void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
     hub::FoundModel called = entry.found;
     called.name = id;  // a worker's sentences reach clients: they name the model as clients do
     // Under the lock: a worker that ends at once is not to be told of before it is known here.
-    auto link = std::make_unique<WorkerLink>(options_.command(called, std::max<int64_t>(room, 1)), std::move(owner));
-    {
-      const std::lock_guard count(graveyard_->mutex);
-      ++graveyard_->living;
-    }
-    entry.worker = std::shared_ptr<WorkerLink>(link.release(), [graveyard = graveyard_](WorkerLink* last) {
-      const std::lock_guard bury(graveyard->mutex);
-      graveyard->links.emplace_back(last);
-      graveyard->filled.notify_all();
-    });
+    entry.worker = links_.start(options_.command(called, std::max<int64_t>(room, 1)), std::move(owner));
     return;
   } catch (const Error& e) {
     error.text = e.what();
@@ -210,10 +185,11 @@ void Models::serve_loaded(const std::string& id, Entry& entry, std::unique_lock<
   serve_waiters(id, entry, lock);
 }
 
-// The load was refused. Where memory is short and other models hold some, it is tried again when one has gone.
+// The load was refused. Where memory is short and other models hold some, it is tried again when one has gone; but one
+// that needs more than all of them together could give is refused, and they stay.
 void Models::refused(const std::string& id, const Event& event) {
   std::vector<Waiter> waiters;
-  Event error = event;
+  Refusal refusal;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
@@ -221,22 +197,29 @@ void Models::refused(const std::string& id, const Event& event) {
     waiters.swap(entry.waiters);
     if (entry.worker) retire(id, entry);
     entry.state = ModelState::absent;
-    log::warn("front", "{} is not loaded: {}", id, error.text);
-    error.text = without_folder(std::move(error.text), entry.found.path);
-    entry.problem = error.text;
+    log::warn("front", "{} is not loaded: {}", id, event.text);
+    refusal = refusal_of(event, entry.found.path);
+    const int64_t by_pinned = bytes_taken(true), usable = options_.memory_budget - by_pinned;
+    const bool never_fits = refusal.needed_bytes > usable;
+    if (never_fits && (by_pinned > 0 || refusal.usable_bytes != usable)) {
+      refusal.message =
+          fmt::format("{} needs {} of memory and could have {}", id, in_mb(refusal.needed_bytes), in_mb(usable));
+      if (by_pinned > 0)
+        refusal.message +=
+            fmt::format(": pinned models hold {} of {}", in_mb(by_pinned), in_mb(options_.memory_budget));
+      refusal.usable_bytes = usable;
+    }
+    entry.problem = refusal.message;
     const bool others = std::any_of(entries_.begin(), entries_.end(), [](const auto& other) {
       return other.second.state == ModelState::ready && !other.second.pinned;
     });
-    if (error.reason == name_of(ErrorKind::out_of_memory) && others) {
+    if (refusal.kind == ErrorKind::out_of_memory && others && !never_fits) {
       entry.state = ModelState::waits_for_restart;
       entry.needs_room = true;
       waiters.swap(entry.waiters);
     }
   }
   changed_.notify_all();
-  Refusal refusal = refusal_of(error);
-  if (refusal.kind == ErrorKind::invalid_argument)
-    refusal.kind = ErrorKind::corrupt_file;  // the file's fault, not the request's
   for (const Waiter& waiter : waiters) waiter.refused(refusal);
 }
 
@@ -272,7 +255,8 @@ void Models::lost(const std::string& id) {
     log::error("front", "{}: {}", id, entry.problem);
   }
   changed_.notify_all();
-  for (const Waiter& waiter : waiters) waiter.refused({ErrorKind::device_lost, problem, "worker_lost"});
+  for (const Waiter& waiter : waiters)
+    waiter.refused({.kind = ErrorKind::device_lost, .message = problem, .code = "worker_lost"});
 }
 
 }  // namespace hearth::server

@@ -53,6 +53,7 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   options_.auth.bind_host = options_.host;
   auth_ = std::make_unique<Auth>(options_.auth);
   models_ = std::make_unique<Models>(options_.models, std::move(store));
+  library_ = std::make_unique<Library>(options_.library, *models_);
   net::ServerOptions server;
   server.host = options_.unix_path.empty() ? options_.host : "";
   server.port = options_.port;
@@ -71,11 +72,13 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
   };
   http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
   services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
-                                                  std::chrono::system_clock::now(), random_id(""), responses_, chats_});
+                                                  std::chrono::system_clock::now(), random_id(""), responses_, chats_,
+                                                  *library_});
 }
 
 Front::~Front() {
-  http_.reset();    // no request comes any more,
+  http_.reset();  // no request comes any more,
+  library_.reset();
   models_.reset();  // and no answer
 }
 

@@ -7,6 +7,7 @@
 
 #include "hub/store.h"
 #include "net/server.h"
+#include "server/front/library.h"
 #include "server/front/models.h"
 #include "server/front/services.h"
 #include "server/front/open_exchanges.h"
@@ -22,6 +23,7 @@ struct FrontOptions {
   ServeSettings settings;
   AuthOptions auth;
   ModelsOptions models;
+  LibraryOptions library;
 };
 
 class Front {
@@ -60,6 +62,7 @@ class Front {
   BadTries bad_tries_;
   OpenExchanges open_;
   std::unique_ptr<Models> models_;
+  std::unique_ptr<Library> library_;
   std::unique_ptr<net::HttpServer> http_;
   std::unique_ptr<Services> services_;
 };

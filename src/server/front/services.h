@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "net/server.h"
 #include "server/front/chat_store.h"
+#include "server/front/library.h"
 #include "server/front/models.h"
 #include "server/front/response_store.h"
 #include "server/http/auth.h"
@@ -56,6 +57,7 @@ struct Services {
   std::string owner_id;  // of this run of the server
   ResponseStore& responses;
   ChatStore& chats;
+  Library& library;
 };
 
 }  // namespace hearth::server

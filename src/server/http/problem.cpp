@@ -87,7 +87,14 @@ Problem problem_of(const Event& error) {
   return problem;
 }
 
-Problem problem_of(const Refusal& refusal) { return from(name_of(refusal.kind), refusal.message, refusal.code, ""); }
+Problem problem_of(const Refusal& refusal) {
+  Problem problem = from(name_of(refusal.kind), refusal.message, refusal.code, "");
+  if (refusal.needed_bytes > 0) {
+    problem.more["needed_bytes"] = refusal.needed_bytes;
+    problem.more["usable_bytes"] = refusal.usable_bytes;
+  }
+  return problem;
+}
 
 json::Value error_json(Dialect dialect, const Problem& problem, std::string_view request_id) {
   json::Object error, body;

@@ -30,6 +30,8 @@ std::span<const Route* const> routes() {
       &kApplyTemplate,
       &kStats,
       &kStatsV1,
+      &kLibrary,
+      &kFit,
       &kLoad,
       &kUnload,
       &kPin,
@@ -44,6 +46,11 @@ std::span<const Route* const> routes() {
       &kPage,
       &kPageScript,
       &kPageStyle,
+      &kToStatus,
+      &kToChat,
+      &kToQuantize,
+      &kToFinetune,
+      &kToDataset,
   };
   // clang-format on
   return kRoutes;

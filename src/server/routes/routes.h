@@ -15,6 +15,8 @@ extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTem
 extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;
 extern const Route kPage, kPageScript, kPageStyle;
 extern const Route kChatSocket;
+extern const Route kLibrary, kFit;
+extern const Route kToStatus, kToChat, kToQuantize, kToFinetune, kToDataset;
 extern const Route kLoad, kUnload, kPin, kPs;
 
 }  // namespace hearth::server

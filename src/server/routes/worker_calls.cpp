@@ -21,7 +21,8 @@ class Ask : public std::enable_shared_from_this<Ask> {
     services_.models.acquire(
         model,
         [self, kind](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->ask(worker, kind); },
-        [self](const Refusal& refusal) { self->refuse(problem_of(refusal)); });
+        [self](const Refusal& refusal) { self->refuse(problem_of(refusal)); },
+        kind == FrameKind::embed ? Models::Wanted::model : Models::Wanted::text);
   }
 
  private:

@@ -8,8 +8,8 @@
 
 namespace hearth::server {
 
-// Finds and loads the model, sends the frame, and answers with what shape() makes of the reply. A client that goes away
-// cancels its call.
+// Finds the model, loads it where its weights are wanted (embed), sends the frame, and answers with what shape() makes
+// of the reply. A client that goes away cancels its call.
 void ask_worker(Services& services, Call call, const std::string& model, FrameKind kind, json::Object body,
                 std::function<json::Object(const json::Value& reply)> shape);
 

@@ -122,6 +122,11 @@ void find_markup(PromptModel& model, const std::string& template_source) {
   if (model.reasoning) model.closers = find_closers(model, model.reasoning->close);
 }
 
+void find_markup(PromptModel& model, const model::Templates& templates) {
+  for (const char* name : {"tool_use", "default"})
+    if (const auto found = templates.find(name); found != templates.end()) return find_markup(model, found->second);
+}
+
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools) {
   std::vector<text::ToolSpec> specs;
   for (const json::Value& tool : tools.as_array("tools")) {

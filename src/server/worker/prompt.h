@@ -41,6 +41,7 @@ std::string_view answer_bytes(const PromptModel& model, int32_t id, bool first, 
 
 // The family's markup, from its template and vocabulary.
 void find_markup(PromptModel& model, const std::string& template_source);
+void find_markup(PromptModel& model, const model::Templates& templates);
 
 // The functions that a request offers.
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools);

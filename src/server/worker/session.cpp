@@ -51,12 +51,7 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
                 .defaults = model.defaults};
-  const model::Templates& templates = model.engine->model().templates();
-  for (const char* name : {"tool_use", "default"})
-    if (const auto found = templates.find(name); found != templates.end()) {
-      find_markup(p, found->second);
-      break;
-    }
+  find_markup(p, model.engine->model().templates());
   if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
     p.newline_ids = newline;
   return p;
@@ -214,15 +209,8 @@ void Session::run_prompts() {
 }
 
 json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
-  const text::Tokenizer& tokenizer = model_.text->tokenizer();
   if (kind == FrameKind::embed) fail(ErrorKind::invalid_argument, "{} is no embedding model", model_.name);
-  if (kind == FrameKind::detokenize || body.get("content")) return text_call(kind, body, tokenizer);
-  Prompt prompt = make_prompt(generation_of(body), prompt_model_);
-  json::Object o;
-  o["prompt"] = std::move(prompt.rendered);
-  o["token_count"] = static_cast<int64_t>(prompt.ids.size());
-  if (kind == FrameKind::tokenize) o["tokens"] = token_list(body, prompt.ids, tokenizer);
-  return o;
+  return prompt_call(kind, body, prompt_model_);
 }
 
 void Session::prepare(const LivePtr& live) {

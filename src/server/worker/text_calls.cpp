@@ -49,6 +49,32 @@ json::Object text_call(FrameKind kind, const json::Value& body, const text::Toke
   return o;
 }
 
+json::Object prompt_call(FrameKind kind, const json::Value& body, const PromptModel& model) {
+  const text::Tokenizer& tokenizer = model.text.tokenizer();
+  if (kind == FrameKind::detokenize || body.get("content")) return text_call(kind, body, tokenizer);
+  Prompt prompt = make_prompt(generation_of(body), model);
+  json::Object o;
+  o["prompt"] = std::move(prompt.rendered);
+  o["token_count"] = static_cast<int64_t>(prompt.ids.size());
+  if (kind == FrameKind::tokenize) o["tokens"] = token_list(body, prompt.ids, tokenizer);
+  return o;
+}
+
+CallAnswers text_calls(WorkerModel model) {
+  const auto shared = std::make_shared<WorkerModel>(std::move(model));
+  const auto prompts = std::make_shared<PromptModel>(PromptModel{
+      .text = *shared->text, .name = shared->name, .end_ids = {}, .newline_ids = {}, .defaults = {}});
+  find_markup(*prompts, shared->opened->templates());
+  CallAnswers calls;
+  calls.no_text = fmt::format("the weights of {} are not loaded", shared->name);
+  calls.answer = [shared, prompts](FrameKind kind, const json::Value& body, const std::atomic<bool>&) {
+    if (kind == FrameKind::stats) return json::Object();
+    if (kind == FrameKind::embed) fail(ErrorKind::invalid_argument, "the weights of {} are not loaded", shared->name);
+    return prompt_call(kind, body, *prompts);
+  };
+  return calls;
+}
+
 Event error_event(uint64_t id, const Error& error) {
   Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
   event.text = error.what();

@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "decode/too_large.h"
 #include "server/wire.h"
-#include "server/worker/embed_session.h"
+#include "server/worker/call_session.h"
 #include "server/worker/session.h"
+#include "server/worker/text_calls.h"
 
 namespace hearth::server {
 namespace {
@@ -15,6 +17,10 @@ void report(Wire& wire, const Error& error) {
   Event event{.kind = Event::Kind::error};
   event.text = error.what();
   event.reason = name_of(error.kind());
+  if (const auto* large = dynamic_cast<const decode::TooLarge*>(&error)) {
+    event.needed_bytes = large->needed_bytes();
+    event.usable_bytes = large->usable_bytes();
+  }
   wire.send(to_frame(event));
 }
 
@@ -26,9 +32,7 @@ uint64_t id_of(const Frame& frame) {
 
 // Frames to the model's session until the front closes or drains.
 template <class Requests>
-void serve(Wire& wire, WorkerModel model) {
-  json::Object facts = model.facts;
-  Requests session(std::move(model), [&](std::string_view frames) { wire.send_bytes(frames); });
+void serve(Wire& wire, json::Object facts, Requests& session) {
   wire.send({FrameKind::loaded, std::move(facts)});
   while (std::optional<Frame> frame = wire.receive()) {
     switch (frame->kind) {
@@ -64,8 +68,18 @@ int run_worker(int fd, const LoadModel& load) {
       o["total"] = total;
       wire.send({FrameKind::progress, std::move(o)});
     });
-    if (model.embedder) serve<EmbedSession>(wire, std::move(model));
-    else serve<Session>(wire, std::move(model));
+    json::Object facts = model.facts;
+    const auto send = [&](std::string_view frames) { wire.send_bytes(frames); };
+    if (!model.text) {
+      wire.send({FrameKind::loaded, std::move(facts)});
+    } else if (model.engine) {
+      Session session(std::move(model), send);
+      serve(wire, std::move(facts), session);
+    } else {
+      const bool embeds = model.embedder || model.embedding;
+      CallSession session(embeds ? embed_calls(std::move(model)) : text_calls(std::move(model)), send);
+      serve(wire, std::move(facts), session);
+    }
     return 0;
   } catch (const Error& error) {
     log::error("worker", "{}", error.what());

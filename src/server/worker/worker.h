@@ -15,16 +15,19 @@
 #include "decode/prefix_disk.h"
 #include "decode/scheduler.h"
 #include "model/model_text.h"
+#include "server/worker/call_session.h"
 
 namespace hearth::server {
 
 struct WorkerModel {
   std::string name;
-  std::unique_ptr<decode::Engine> engine;      // one of the two
+  std::unique_ptr<decode::Engine> engine;      // of a model that writes text
   std::unique_ptr<decode::Embedder> embedder;  // of an embedding model
-  std::unique_ptr<model::ModelText> text;
-  int64_t adapter_bytes = 0;  // kept for adapters that come later
-  json::Object facts;         // what the front shows of it (spec server 3.3, 3.4)
+  std::shared_ptr<const model::Model> opened;  // without either: what its words come from,
+  bool embedding = false;                      //   and whether it is an embedding model
+  std::unique_ptr<model::ModelText> text;      // null: the facts are all that was asked for
+  int64_t adapter_bytes = 0;                   // kept for adapters that come later
+  json::Object facts;                          // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
   decode::SchedulerOptions scheduler;
   std::optional<decode::PrefixDiskOptions> disk;  // where prefixes outlive the process
@@ -32,6 +35,9 @@ struct WorkerModel {
 
 // Reads the model; called for the load frame. May throw Error: the worker reports it and ends.
 using LoadModel = std::function<WorkerModel(const std::function<void(int64_t done, int64_t total)>& progress)>;
+
+// Of a worker of an embedding model, with or without its weights.
+CallAnswers embed_calls(WorkerModel model);
 
 // Serves the front behind fd (owned) until it closes, drains, or breaks the wire's rules. Returns the exit code.
 int run_worker(int fd, const LoadModel& load);

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "server/front/models_fixture.h"
+#include "server/front/scripted_models.h"
 #include "support/outcome.h"
 
 namespace hearth::server {
 namespace {
 
-class ModelsAdapters : public ModelsFixture {
+class ModelsAdapters : public ScriptedModels {
  protected:
   std::filesystem::path adapter(const std::string& name, const std::string& config = "good") {
     dir_.write("adapters/" + name + "/adapters.safetensors", "");

@@ -6,16 +6,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
-#include "server/front/models_fixture.h"
+#include "server/front/scripted_models.h"
 
 namespace hearth::server {
 namespace {
 
-class ModelsTest : public ModelsFixture {};
+class ModelsTest : public ScriptedModels {};
 
 TEST_F(ModelsTest, one_load_serves_all_who_wait) {
   write("a", "load_ms 200");
@@ -113,11 +115,137 @@ TEST_F(ModelsTest, what_is_pinned_stays) {
   });
   serve("a");
   const Event refused = get(ask("b"));
-  EXPECT_EQ(refused.text, "needs 600 bytes of 400");
+  EXPECT_EQ(refused.text, "b needs 1 MB of memory and could have 1 MB: pinned models hold 1 MB of 1 MB");
   EXPECT_TRUE(is("a", ModelState::ready));
   EXPECT_TRUE(is("b", ModelState::absent));
   models_->pin("a", false);
   serve("b");
+}
+
+TEST_F(ModelsTest, what_can_never_fit_is_refused_and_nobody_goes) {
+  write("a", "bytes 300");
+  write("b", "bytes 300");
+  write("large", "bytes 1001");
+  start({"a", "b", "large"});
+  serve("a");
+  serve("b");
+  std::this_thread::sleep_for(2100ms);  // neither is fresh: both could go
+  const Outcome outcome = get(acquire("large"));
+  EXPECT_FALSE(outcome.ready);
+  EXPECT_EQ(outcome.refusal.kind, ErrorKind::out_of_memory);
+  EXPECT_EQ(outcome.refusal.needed_bytes, 1001);
+  EXPECT_EQ(outcome.refusal.usable_bytes, 1000);
+  EXPECT_TRUE(is("a", ModelState::ready) && is("b", ModelState::ready));
+  EXPECT_EQ(count("load large"), 1) << "it was not tried again";
+}
+
+TEST_F(ModelsTest, what_just_fits_alone_makes_all_others_go) {
+  write("a", "bytes 300");
+  write("b", "bytes 300");
+  write("large", "bytes 1000");
+  start({"a", "b", "large"});
+  serve("a");
+  serve("b");
+  serve("large");
+  EXPECT_TRUE(is("a", ModelState::absent) && is("b", ModelState::absent));
+}
+
+TEST_F(ModelsTest, pinned_ones_count_as_what_never_goes) {
+  write("a", "bytes 500");
+  write("b", "bytes 200");
+  write("large", "bytes 600");
+  start({"a", "b", "large"});
+  serve("a");
+  serve("b");
+  models_->pin("a", true);
+  std::this_thread::sleep_for(2100ms);
+  const Outcome outcome = get(acquire("large"));
+  EXPECT_EQ(outcome.refusal.needed_bytes, 600);
+  EXPECT_EQ(outcome.refusal.usable_bytes, 500);
+  EXPECT_TRUE(is("b", ModelState::ready)) << "it went for nothing";
+  models_->pin("a", false);
+  serve("large");
+}
+
+TEST_F(ModelsTest, a_refusal_without_numbers_is_tried_again_with_more_room) {
+  write("a", "bytes 600");
+  write("b", "bytes 600\nvague");
+  start({"a", "b"});
+  serve("a");
+  serve("b");
+  EXPECT_TRUE(is("a", ModelState::absent));
+}
+
+TEST_F(ModelsTest, words_of_a_model_that_is_not_loaded_need_no_load) {
+  write("a", "bytes 600");
+  write("b", "bytes 600");
+  start({"a", "b"});
+  serve("a");
+  EXPECT_EQ(get(ask_text("a")), "model") << "a loaded one answers itself";
+  EXPECT_EQ(get(ask_text("b")), "text worker");
+  EXPECT_EQ(get(ask_text("b")), "text worker");
+  EXPECT_EQ(count("text b"), 1) << "one for both";
+  EXPECT_EQ(count("load b"), 0);
+  EXPECT_TRUE(is("a", ModelState::ready) && is("b", ModelState::absent));
+  EXPECT_EQ(models_->resident().size(), 1u);
+}
+
+TEST_F(ModelsTest, a_text_worker_does_not_stand_in_the_way_of_a_load) {
+  write("a", "bytes 900\nanswer_ms 600");
+  start({"a"});
+  auto slow = ask_text("a");
+  ASSERT_TRUE(comes([&] { return count("text a") == 1; }));
+  auto whole = ask("a");
+  EXPECT_EQ(get(std::move(whole)).kind, Event::Kind::finish);
+  EXPECT_EQ(get(std::move(slow)), "text worker");
+  EXPECT_EQ(get(ask_text("a")), "model");
+}
+
+TEST_F(ModelsTest, requests_for_words_that_come_together_start_one_worker) {
+  write("a", "load_ms 200");
+  start({"a"});
+  std::vector<std::future<std::string>> waiting;
+  for (int i = 0; i < 16; ++i) waiting.push_back(ask_text("a"));
+  for (auto& one : waiting) EXPECT_EQ(get(std::move(one)), "text worker");
+  EXPECT_EQ(count("text a"), 1);
+}
+
+TEST_F(ModelsTest, a_text_worker_goes_when_nobody_asks) {
+  write("a", "");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.text_idle = 100ms; });
+  EXPECT_EQ(get(ask_text("a")), "text worker");
+  std::this_thread::sleep_for(600ms);
+  EXPECT_EQ(get(ask_text("a")), "text worker");
+  EXPECT_EQ(count("text a"), 2);
+}
+
+TEST_F(ModelsTest, a_text_worker_that_ends_or_refuses_says_so_and_the_next_request_starts_another) {
+  write("a", "die_at 2");
+  write("b", "fail invalid_argument b.gguf: tokenizer kind x is not supported");
+  start({"a", "b"});
+  EXPECT_EQ(get(ask_text("a")), "text worker");
+  EXPECT_EQ(get(ask_text("a")), "worker_lost");
+  EXPECT_EQ(get(ask_text("a")), "text worker");
+  const Outcome outcome = get(acquire("b", nullptr, Models::Wanted::text));
+  EXPECT_EQ(outcome.refusal.kind, ErrorKind::corrupt_file) << "the file's fault, not the request's";
+  EXPECT_EQ(outcome.refusal.message, "b.gguf: tokenizer kind x is not supported");
+}
+
+TEST_F(ModelsTest, more_models_than_text_workers_take_turns) {
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) names.push_back("m" + std::to_string(i));
+  for (const std::string& name : names) write(name, "");
+  start(names);
+  std::vector<std::future<std::string>> waiting;
+  for (const std::string& name : names) waiting.push_back(ask_text(name));
+  for (auto& one : waiting) EXPECT_EQ(get(std::move(one)), "text worker");
+}
+
+TEST_F(ModelsTest, a_wedged_text_worker_is_ended) {
+  write("a", "mute");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.watchdog = 200ms; });
+  EXPECT_EQ(get(ask_text("a")), "worker_lost");
+  EXPECT_FALSE(models_->is_wedged());
 }
 
 TEST_F(ModelsTest, idle_ones_go_after_their_time) {
@@ -132,6 +260,27 @@ TEST_F(ModelsTest, idle_ones_go_after_their_time) {
   EXPECT_TRUE(comes([&] { return is("a", ModelState::absent); }, 2s));
   std::this_thread::sleep_for(500ms);
   EXPECT_TRUE(is("b", ModelState::ready)) << "-1: never";
+}
+
+TEST_F(ModelsTest, rules_of_a_model_hold_however_often_it_is_loaded) {
+  write("a", "");
+  write("b", "");
+  start({"a", "b"}, 1000, [](ModelsOptions& o) {
+    o.ttl = 50ms;
+    o.rules = [](const hub::FoundModel& model) {
+      return model.path.stem() == "a" ? ModelRules{.pinned = true, .ttl = {}}
+                                      : ModelRules{.pinned = false, .ttl = 600s};
+    };
+  });
+  for (int i = 0; i < 2; ++i) {
+    serve("a");
+    serve("b");
+    std::this_thread::sleep_for(400ms);
+    EXPECT_TRUE(is("a", ModelState::ready) && view("a").pinned) << i;
+    EXPECT_TRUE(is("b", ModelState::ready)) << i;
+    for (const char* id : {"a", "b"}) models_->unload(id);
+    ASSERT_TRUE(comes([&] { return is("a", ModelState::absent) && is("b", ModelState::absent); })) << i;
+  }
 }
 
 TEST_F(ModelsTest, settings_outlive_an_unload) {

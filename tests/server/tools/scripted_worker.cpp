@@ -1,12 +1,15 @@
 // A worker without a model: speaks the wire as its "model file" says, which holds lines of
 //   bytes N         what it takes of the budget (100); out_of_memory beyond it
+//   vague           without saying how much it needs
 //   load_ms N       how long the load takes
 //   fail KIND TEXT  the load is refused
 //   die             it ends while it loads
 //   die_at N        it ends at its N-th request, unanswered
 //   mute            requests get no answer, and neither does a question for a sign of life
 //   answer_ms N     how long an answer takes (0)
+//   hang            it never says a word
 // An adapter is mounted if its config begins with "good"; with "die" it ends; else it is refused with that text.
+// Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the positions to plan for).
 // Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded NAME", "answer NAME", "mount
 // X NAME", "unmount X NAME".
 #include <fcntl.h>
@@ -31,7 +34,7 @@ using namespace hearth::server;
 struct Script {
   int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0;
   std::string fail_kind, fail_text;
-  bool dies = false, mute = false;
+  bool dies = false, mute = false, hangs = false, vague = false;
 };
 
 Script read_script(const std::filesystem::path& path) {
@@ -47,6 +50,8 @@ Script read_script(const std::filesystem::path& path) {
     if (word == "answer_ms") words >> script.answer_ms;
     if (word == "die") script.dies = true;
     if (word == "mute") script.mute = true;
+    if (word == "hang") script.hangs = true;
+    if (word == "vague") script.vague = true;
     if (word == "fail") {
       words >> script.fail_kind;
       std::getline(words >> std::ws, script.fail_text);
@@ -93,33 +98,61 @@ Frame adapter_answer(const std::filesystem::path& model, const Frame& frame) {
 
 void sleep_ms(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
+// A model of 100 positions, all of which fit or none.
+json::Object headers(const Script& script, int64_t budget, const char* positions) {
+  json::Object facts, fit, report;
+  report["max_safe_context"] = script.bytes <= budget ? 100 : 0;
+  report["fits"] = script.bytes <= budget;
+  fit["context_tokens"] = int64_t{positions ? std::atoll(positions) : 100};
+  fit["typical_context_tokens"] = 100;
+  fit["typical_decode_tps"] = 12.5;
+  fit["report"] = std::move(report);
+  facts["model_type"] = "scripted";
+  facts["size_bytes"] = script.bytes;
+  facts["quant_bits"] = 4;
+  facts["vision"] = false;
+  facts["support_tier"] = "supported";
+  facts["fit"] = std::move(fit);
+  return facts;
+}
+
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
   const std::filesystem::path model = argv[1];
   const int64_t budget = std::atoll(argv[2]);
   const Script script = read_script(model);
+  const std::string role = argc > 3 ? argv[3] : "";
   Wire wire(3, Wire::Files::taken);
   if (!wire.receive()) return 0;
-  note(model, "load");
+  note(model, role.empty() ? "load" : role);
+  if (script.hangs) wire.receive();
   if (script.dies) return 1;
   sleep_ms(script.load_ms);
   Event refusal{.kind = Event::Kind::error};
   if (!script.fail_kind.empty()) {
     refusal.reason = script.fail_kind;
     refusal.text = script.fail_text;
-  } else if (script.bytes > budget) {
+  } else if (role.empty() && script.bytes > budget) {
     refusal.reason = "out_of_memory";
     refusal.text = "needs " + std::to_string(script.bytes) + " bytes of " + std::to_string(budget);
+    if (!script.vague) {
+      refusal.needed_bytes = script.bytes;
+      refusal.usable_bytes = budget;
+    }
   }
   if (!refusal.reason.empty()) {
     wire.send(to_frame(refusal));
     return 1;
   }
+  if (role == "headers") {
+    wire.send({FrameKind::loaded, headers(script, budget, argc > 4 ? argv[4] : nullptr)});
+    return 0;
+  }
   json::Object facts;
   facts["memory_bytes"] = script.bytes;
   wire.send({FrameKind::loaded, std::move(facts)});
-  note(model, "loaded");
+  if (role.empty()) note(model, "loaded");
   int64_t requests = 0;
   while (const std::optional<Frame> frame = wire.receive()) {
     if (script.mute) continue;
@@ -128,6 +161,11 @@ int main(int, char** argv) {
     if (const json::Value* id = frame->body.get("id")) body["id"] = *id;
     if (frame->kind == FrameKind::adapter_mount || frame->kind == FrameKind::adapter_unmount) {
       wire.send(adapter_answer(model, *frame));
+    } else if (frame->kind == FrameKind::tokenize) {
+      if (++requests == script.die_at) return 1;
+      sleep_ms(script.answer_ms);
+      body["by"] = role.empty() ? "model" : "text worker";
+      wire.send({FrameKind::reply, std::move(body)});
     } else if (frame->kind == FrameKind::stats) {
       wire.send({FrameKind::reply, std::move(body)});
     } else if (frame->kind == FrameKind::submit) {

@@ -1,4 +1,4 @@
-// A pool of models named by scripts of tests/server/tools/scripted_worker.cpp.
+// Models whose workers follow a script in place of a model: tests/server/tools/scripted_worker.cpp.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -9,14 +9,12 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "server/front/models.h"
-#include "server/front/worker_link.h"
 #include "support/temp_dir.h"
 
 namespace hearth::server {
@@ -29,21 +27,27 @@ struct Outcome {
   Refusal refusal;
 };
 
-// All of them are allowed.
-class ModelsFixture : public ::testing::Test {
+// Models named by scripts of tests/server/tools/scripted_worker.cpp, all of them allowed.
+class ScriptedModels : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& script) { dir_.write(name + ".gguf", script); }
   std::string path(const std::string& name) const { return (dir_.path() / (name + ".gguf")).string(); }
+
+  static std::string program_path() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tool_scripted_worker";
+  }
 
   Models& start(const std::vector<std::string>& names, int64_t budget = 1000,
                 const std::function<void(ModelsOptions&)>& change = {}) {
     ModelsOptions o;
     for (const std::string& name : names) o.allowed.push_back(path(name));
     o.memory_budget = budget;
-    const std::string program =
-        (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tool_scripted_worker");
+    const std::string program = program_path();
     o.command = [program](const hub::FoundModel& model, int64_t bytes) {
       return WorkerCommand{.argv = {program, model.path.string(), std::to_string(bytes)}, .environment = {}};
+    };
+    o.text_command = [program](const hub::FoundModel& model) {
+      return WorkerCommand{.argv = {program, model.path.string(), "0", "text"}, .environment = {}};
     };
     if (change) change(o);
     const auto nothing = [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
@@ -51,7 +55,8 @@ class ModelsFixture : public ::testing::Test {
     return *models_;
   }
 
-  std::future<Outcome> acquire(const std::string& id, std::shared_ptr<WorkerLink>* link = nullptr) {
+  std::future<Outcome> acquire(const std::string& id, std::shared_ptr<WorkerLink>* link = nullptr,
+                               Models::Wanted wanted = Models::Wanted::model) {
     auto promise = std::make_shared<std::promise<Outcome>>();
     models_->acquire(
         id,
@@ -59,7 +64,7 @@ class ModelsFixture : public ::testing::Test {
           if (link) *link = worker;
           promise->set_value({.ready = true, .refusal = {}});
         },
-        [promise](const Refusal& refusal) { promise->set_value({.ready = false, .refusal = refusal}); });
+        [promise](const Refusal& refusal) { promise->set_value({.ready = false, .refusal = refusal}); }, wanted);
     return promise->get_future();
   }
 
@@ -85,6 +90,20 @@ class ModelsFixture : public ::testing::Test {
   T get(std::future<T> future, std::chrono::milliseconds within = 20s) {
     if (future.wait_for(within) != std::future_status::ready) throw std::runtime_error("no answer in time");
     return future.get();
+  }
+
+  // A call that needs the words of the model alone; what answers it, "text worker" or "model".
+  std::future<std::string> ask_text(const std::string& id) {
+    auto promise = std::make_shared<std::promise<std::string>>();
+    models_->acquire(
+        id,
+        [promise](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+          worker->call(FrameKind::tokenize, {}, [promise](const Event* error, const json::Value& reply) {
+            promise->set_value(error ? error->code : reply.get("by")->as_string("by"));
+          });
+        },
+        [promise](const Refusal& refusal) { promise->set_value(refusal.message); }, Models::Wanted::text);
+    return promise->get_future();
   }
 
   void serve(const std::string& id) {

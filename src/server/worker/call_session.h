@@ -1,4 +1,5 @@
-// A loaded embedding model in a worker: texts in, vectors out, one request after the other.
+// Requests that one document answers, one after the other on a thread of its own: all that a worker without an engine
+// for text has to do.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -10,21 +11,27 @@
 #include <string_view>
 #include <thread>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/queue.h"
 #include "server/wire.h"
-#include "server/worker/worker.h"
 
 namespace hearth::server {
 
-// The interface of Session (session.h), as far as an embedding model has one.
-class EmbedSession {
+// What is answered, and how. Throws of `answer` become the request's error.
+struct CallAnswers {
+  std::function<json::Object(FrameKind kind, const json::Value& body, const std::atomic<bool>& cancelled)> answer;
+  std::string no_text;  // to a request for text: why there is none
+};
+
+// The interface of Session (session.h), as far as these requests have one.
+class CallSession {
  public:
   // send as Session's; called on the session's thread and the receiving one, never by two at once.
-  EmbedSession(WorkerModel model, std::function<void(std::string_view frames)> send);
-  ~EmbedSession();
-  EmbedSession(const EmbedSession&) = delete;
-  EmbedSession& operator=(const EmbedSession&) = delete;
+  CallSession(CallAnswers calls, std::function<void(std::string_view frames)> send);
+  ~CallSession();
+  CallSession(const CallSession&) = delete;
+  CallSession& operator=(const CallSession&) = delete;
 
   // Receiving thread.
   void submit(json::Value body);  // it makes no answers: an error
@@ -42,14 +49,11 @@ class EmbedSession {
     std::atomic<bool> cancelled{false};
   };
   void run();
-  json::Object answer(const Ask& ask);
-  json::Object embed(const Ask& ask);
-  json::Object counts() const;
   void reply(uint64_t id, json::Object body);
   void refuse(uint64_t id, const Error& error);
   void send(const Frame& frame);
 
-  WorkerModel model_;
+  CallAnswers calls_;
   std::function<void(std::string_view)> send_;
   std::mutex sending_;
   std::mutex mutex_;

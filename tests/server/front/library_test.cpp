@@ -1,0 +1,139 @@
+// /library and /fit, with processes that follow a script in place of reading headers.
+#include "server/front/library.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+#include "server/front/scripted_models.h"
+
+namespace hearth::server {
+namespace {
+
+class LibraryTest : public ScriptedModels {
+ protected:
+  Library& open(const std::vector<std::string>& names, const std::function<void(LibraryOptions&)>& change = {}) {
+    start(names);
+    LibraryOptions o;
+    const std::string program = program_path();
+    o.command = [program](const hub::FoundModel& model, std::optional<int64_t> positions) {
+      WorkerCommand command{.argv = {program, model.path.string(), "1000", "headers"}, .environment = {}};
+      if (positions) command.argv.push_back(std::to_string(*positions));
+      return command;
+    };
+    if (change) change(o);
+    library_ = std::make_unique<Library>(o, *models_);
+    return *library_;
+  }
+
+  std::future<json::Value> ask_list() {
+    auto promise = std::make_shared<std::promise<json::Value>>();
+    library_->list([promise](const json::Value& document) { promise->set_value(document); },
+                   [promise](const Refusal& refusal) { promise->set_value(refusal.message); });
+    return promise->get_future();
+  }
+  json::Value list() { return get(ask_list()); }
+
+  std::future<json::Value> ask_fit(const std::string& id, std::optional<int64_t> positions = {}) {
+    auto promise = std::make_shared<std::promise<json::Value>>();
+    library_->fit(
+        id, positions, [promise](const json::Value& document) { promise->set_value(document); },
+        [promise](const Refusal& refusal) { promise->set_value(refusal.message); });
+    return promise->get_future();
+  }
+
+  static const json::Value& row(const json::Value& document, const std::string& id) {
+    for (const json::Value& one : document.get("models")->as_array("models"))
+      if (*one.get("id")->string() == id) return one;
+    throw std::runtime_error("no row " + id);
+  }
+
+  std::unique_ptr<Library> library_;
+};
+
+TEST_F(LibraryTest, each_model_has_a_row_by_its_headers) {
+  write("small", "bytes 300");
+  write("large", "bytes 2000");
+  write("strange", "fail invalid_argument strange.gguf: architecture mamba9 is not supported");
+  write("broken", "die");
+  open({"small", "large", "strange", "broken"});
+  const json::Value document = list();
+  ASSERT_EQ(document.get("models")->as_array("models").size(), 4u);
+  const json::Value& small = row(document, "small");
+  EXPECT_EQ(*small.get("model_type")->string(), "scripted");
+  EXPECT_EQ(small.get("size_bytes")->as_int(""), 300);
+  EXPECT_EQ(small.get("quant_bits")->as_int(""), 4);
+  EXPECT_TRUE(small.get("supported")->as_bool(""));
+  EXPECT_EQ(*small.get("support_tier")->string(), "supported");
+  EXPECT_TRUE(small.get("assessment")->get("fits")->as_bool(""));
+  EXPECT_EQ(small.get("assessment")->get("max_safe_context")->as_int(""), 100);
+  EXPECT_EQ(small.get("assessment")->get("predicted_decode_tps")->as_double(""), 12.5);
+  EXPECT_FALSE(row(document, "large").get("assessment")->get("fits")->as_bool(""));
+  for (const char* id : {"strange", "broken"}) {
+    EXPECT_FALSE(row(document, id).get("supported")->as_bool("")) << id;
+    EXPECT_EQ(row(document, id).get("assessment"), nullptr) << id;
+  }
+  EXPECT_EQ(*row(document, "strange").get("problem")->string(), "strange.gguf: architecture mamba9 is not supported");
+  EXPECT_EQ(count("load small"), 0) << "headers are no load";
+}
+
+TEST_F(LibraryTest, one_look_serves_all_who_ask_and_those_who_ask_soon_again) {
+  write("a", "load_ms 150");
+  open({"a"});
+  std::vector<std::future<json::Value>> waiting;
+  for (int i = 0; i < 8; ++i) waiting.push_back(ask_list());
+  for (auto& one : waiting) EXPECT_NE(get(std::move(one)).get("models"), nullptr);
+  list();
+  EXPECT_EQ(count("headers a"), 1);
+}
+
+TEST_F(LibraryTest, files_that_changed_are_read_again_and_others_are_not) {
+  write("a", "bytes 300");
+  write("b", "bytes 300");
+  open({"a", "b"}, [](LibraryOptions& o) { o.cache = 0ms; });
+  list();
+  write("b", "bytes 40000");
+  EXPECT_EQ(row(list(), "b").get("size_bytes")->as_int(""), 40000);
+  EXPECT_EQ(count("headers a"), 1);
+  EXPECT_EQ(count("headers b"), 2);
+}
+
+TEST_F(LibraryTest, a_reader_that_hangs_costs_its_own_row_and_is_tried_again) {
+  write("a", "hang");
+  write("b", "");
+  open({"a", "b"}, [](LibraryOptions& o) {
+    o.cache = 0ms;
+    o.read_max = 300ms;
+  });
+  const json::Value document = list();
+  EXPECT_FALSE(row(document, "a").get("supported")->as_bool(""));
+  EXPECT_TRUE(row(document, "b").get("supported")->as_bool(""));
+  list();
+  EXPECT_EQ(count("headers a"), 2);
+  EXPECT_EQ(count("headers b"), 1);
+}
+
+TEST_F(LibraryTest, fit_answers_for_the_positions_that_are_asked_for) {
+  write("a", "bytes 300");
+  write("b", "fail corrupt_file b.gguf: its header ends behind the file");
+  open({"a", "b"});
+  const json::Value fits = get(ask_fit("a", 777));
+  EXPECT_EQ(*fits.get("model")->string(), "a");
+  EXPECT_EQ(fits.get("context_tokens")->as_int(""), 777);
+  EXPECT_EQ(get(ask_fit("a")).get("context_tokens")->as_int(""), 100);
+  EXPECT_EQ(*get(ask_fit("b")).string(), "b.gguf: its header ends behind the file");
+}
+
+TEST_F(LibraryTest, the_end_does_not_wait_for_a_reader_that_hangs) {
+  write("a", "hang");
+  open({"a"});
+  auto asked = ask_list();
+  ASSERT_TRUE(comes([&] { return count("headers a") == 1; }));
+  library_.reset();
+  EXPECT_EQ(asked.wait_for(0ms), std::future_status::ready) << "its promise went with it";
+}
+
+}  // namespace
+}  // namespace hearth::server
