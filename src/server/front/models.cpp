@@ -153,8 +153,7 @@ Models::Entry& Models::add(const std::string& id, hub::FoundModel found) {
   Entry& entry = entries_[id];
   entry.found = std::move(found);
   entry.pinned = rules.pinned;
-  entry.ttl = rules.ttl;
-  entry.ttl_set = rules.ttl.has_value();
+  entry.rule_ttl = rules.ttl;
   return entry;
 }
 

@@ -154,7 +154,8 @@ class Models {
     bool pinned = false, unload_when_idle = false;
     bool needs_room = false;  // it waits for others to go
     bool yields = false;      // new requests wait until another that needs room has had its turn
-    std::optional<std::chrono::milliseconds> ttl;
+    std::optional<std::chrono::milliseconds> rule_ttl;  // of its rules
+    std::optional<std::chrono::milliseconds> ttl;       // asked for by a request, if ttl_set
     bool ttl_set = false;
     std::shared_ptr<WorkerLink> worker;
     json::Object facts;

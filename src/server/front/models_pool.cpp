@@ -29,7 +29,9 @@ void Models::tick() {
       if (entry.state == ModelState::waits_for_restart && !entry.needs_room && now >= entry.restart_at)
         enqueue(id, entry);
       if (!idle(entry) || entry.yields) continue;
-      const auto ttl = entry.pinned ? std::nullopt : entry.ttl_set ? entry.ttl : std::optional(options_.ttl);
+      const auto ttl = entry.pinned    ? std::nullopt
+                       : entry.ttl_set ? entry.ttl
+                                       : std::optional(entry.rule_ttl.value_or(options_.ttl));
       if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
         log::info("front", "{} is unloaded", id);
         retire(id, entry);
