@@ -58,7 +58,7 @@ TEST(Lab, what_is_refused_names_its_field) {
   EXPECT_EQ(signal("{}"), "prompt: the body takes prompt or messages, one of them");
   EXPECT_EQ(signal(R"({"prompt": "a", "messages": [{"role": "user", "content": "b"}]})"),
             "prompt: the body takes prompt or messages, one of them");
-  EXPECT_EQ(signal(R"({"prompt": ["a"]})"), "prompt: prompt must be of type string, not array");
+  EXPECT_EQ(signal(R"({"prompt": ["a"]})"), "prompt: prompt must be of type string, not an array");
   EXPECT_TRUE(signal(R"({"messages": []})").starts_with("messages: "));
   EXPECT_TRUE(signal(R"({"messages": [{"role": "x"}]})").starts_with("messages: "));
   EXPECT_TRUE(signal(R"({"prompt": "a", "chat_template_kwargs": {"messages": []}})").starts_with("chat_template"));
@@ -117,7 +117,7 @@ TEST(SamplingFields, curves_are_checked_where_they_are_read) {
   EXPECT_EQ(says(R"({"hlg": {"width": 2, "pivot": "median", "toe": null, "enabled": true}})"), "");
   EXPECT_EQ(says(R"({"hlg": {"pivot": "mode"}})"), "hlg: hlg.pivot must be one of top, entropy, median");
   EXPECT_EQ(says(R"({"hlg": {"toe": 0}})").substr(0, 21), "hlg: hlg.toe must be ");
-  EXPECT_EQ(says(R"({"hlg": {"enabled": 1}})"), "hlg: hlg.enabled must be of type bool, not integer");
+  EXPECT_EQ(says(R"({"hlg": {"enabled": 1}})"), "hlg: hlg.enabled must be of type bool, not a number");
   EXPECT_EQ(says(R"({"curve": {}})"), "curve: curve must have points, an array of {x_pct, y_pct}");
   EXPECT_EQ(says(R"({"curve": {"points": []}})"), "curve: curve: the curve has 0 points, expected 2 to 64");
   EXPECT_EQ(says("{\"curve\": {" + kPoints + "}, \"hlg\": {}}"),

@@ -169,7 +169,7 @@ TEST(ReasoningBudget, a_format_holds_behind_the_forced_marker) {
   EXPECT_EQ(a.reasoning, "abcdef");
   EXPECT_EQ(a.text, "yes, all");
   EXPECT_EQ(a.reason, "stop");
-  EXPECT_EQ(a.usage.completion, 6 + 8 + 8);
+  EXPECT_EQ(a.usage.completion, 6 + 8 + 32 + 8) << "white space behind the marker, which is no text, and the word";
 }
 
 TEST(ReasoningBudget, a_limit_within_the_marker_ends_the_answer) {
@@ -228,7 +228,7 @@ TEST(Signal, is_the_distribution_behind_the_prompt_and_draws_nothing) {
     EXPECT_EQ(answers.pieces, 0);
     const Collected& a = answers.all[0];
     EXPECT_EQ(a.usage.completion, 0);
-    EXPECT_EQ(a.usage.prompt, 2);
+    EXPECT_EQ(a.usage.prompt, 3) << "<s>, x, a line break";
     ASSERT_TRUE(a.signal.object());
     EXPECT_EQ(a.signal.get("bins")->array()->size(), 80u);
     int64_t tokens = 0;
