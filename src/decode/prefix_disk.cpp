@@ -212,14 +212,36 @@ std::unique_ptr<PrefixRestore> PrefixDisk::restore(std::string_view space, std::
 
 void PrefixDisk::drop(const PrefixRestore& failed, const Error& error) { remove(failed.path_, error.what()); }
 
+// Of the pages of such a prefix, without the head.
+int64_t PrefixDisk::file_bytes(int64_t length) const {
+  int64_t bytes = 0;
+  for (const graph::KvGroup& group : groups_)
+    bytes += (pages_of(length) - first_page_seen(group, length)) * kv_file_page_bytes(group);
+  return bytes;
+}
+
+bool PrefixDisk::takes(const Sequence& s) const {
+  const int64_t length = s.length();
+  return length >= options_.positions_min && file_bytes(length) <= options_.bytes_max &&
+         engine_.cache().reusable_length(s, length) == length;
+}
+
+bool PrefixDisk::holds(std::string_view space, const Sequence& s) {
+  int64_t length;
+  const Entry* entry = best(space, s.ids, s.length(), length);
+  if (!entry || length != s.length()) return false;
+  const std::filesystem::path path = entry->path;
+  if (::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0) return true;
+  forget(path);  // another process made room
+  return false;
+}
+
 void PrefixDisk::keep(std::string_view space, const Sequence& s) {
   const int64_t length = s.length();
-  if (length < options_.positions_min || engine_.cache().reusable_length(s, length) != length) return;
-  Job job{
-      .entry = {.path = {}, .space = sha256_hex(space), .ids = s.ids, .bytes = 0}, .sequence = {}, .supersedes = {}};
-  for (const graph::KvGroup& group : groups_)
-    job.entry.bytes += (pages_of(length) - first_page_seen(group, length)) * kv_file_page_bytes(group);
-  if (job.entry.bytes > options_.bytes_max) return;
+  if (!takes(s)) return;
+  Job job{.entry = {.path = {}, .space = sha256_hex(space), .ids = s.ids, .bytes = file_bytes(length)},
+          .sequence = {},
+          .supersedes = {}};
   int64_t there;
   best(space, s.ids, length, there);
   if (there == length) return;

@@ -74,6 +74,11 @@ class PrefixDisk {
   // shorter than positions_min or larger than the cap, when a window lacks pages, or when kQueueMax others wait.
   void keep(std::string_view space, const Sequence& s);
 
+  // Whether it is long and small enough for keep(), and has all pages that its next position sees.
+  bool takes(const Sequence& s) const;
+  // Whether a file has the whole of s. Then it counts as used now.
+  bool holds(std::string_view space, const Sequence& s);
+
   // The longest prefix of ids in that space, of at most `most` positions, that a file could restore.
   int64_t match_length(std::string_view space, std::span<const int32_t> ids, int64_t most) const;
 
@@ -122,6 +127,7 @@ class PrefixDisk {
   void write(Job& job);
   bool copy_page(const Job& job, size_t group, int32_t page, std::span<std::byte> to);
   void make_room(int64_t bytes);
+  int64_t file_bytes(int64_t length) const;
 
   Engine& engine_;
   PrefixDiskOptions options_;

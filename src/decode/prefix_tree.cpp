@@ -10,8 +10,8 @@ namespace hearth::decode {
 
 using graph::kPagePositions;
 
-PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes)
-    : cache_(cache), page_bytes_(page_bytes.begin(), page_bytes.end()) {
+PrefixTree::PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes, const Clock& clock)
+    : cache_(cache), time_(clock), page_bytes_(page_bytes.begin(), page_bytes.end()) {
   for (size_t g = 0; g < page_bytes_.size(); ++g) nodes_.emplace_back(static_cast<size_t>(cache.pages_total(g)), 0);
 }
 
@@ -28,6 +28,11 @@ void PrefixTree::refer(size_t group, int32_t page) {
 void PrefixTree::release(size_t group, int32_t page) {
   cache_.drop(group, page);
   if (--nodes_[group][static_cast<size_t>(page)] == 0) bytes_ -= page_bytes_[group];
+}
+
+void PrefixTree::note_use(Node& node) {
+  node.used = ++clock_;
+  node.used_at = time_.monotonic();
 }
 
 PrefixTree::Path PrefixTree::walk(std::string_view space, std::span<const int32_t> ids, int64_t most) const {
@@ -68,7 +73,7 @@ Sequence PrefixTree::match(std::string_view space, std::span<const int32_t> ids,
   const Path path = walk(space, ids, most);
   const Sequence found = pages_along(path, ids);
   if (cache_.reusable_length(found, path.length) != path.length) return cache_.make();
-  for (Node* node : path.nodes) node->used = ++clock_;
+  for (Node* node : path.nodes) note_use(*node);
   return cache_.fork(found);
 }
 
@@ -94,6 +99,7 @@ void PrefixTree::split(Node& node, int64_t at) {
   lower->parent = &node;
   lower->begin = at;
   lower->used = node.used;
+  lower->used_at = node.used_at;
   lower->ids.assign(node.ids.begin() + (at - node.begin), node.ids.end());
   lower->children = std::move(node.children);
   for (auto& [id, child] : lower->children) child->parent = lower.get();
@@ -120,14 +126,14 @@ void PrefixTree::insert(std::string_view space, const Sequence& s) {
   if (path.length < node->end()) split(*node, path.length);
   for (Node* each : path.nodes) {
     mend(*each, s);
-    each->used = ++clock_;
+    note_use(*each);
   }
   if (path.length == s.length()) return;
   auto leaf = std::make_unique<Node>();
   leaf->parent = node;
   leaf->begin = path.length;
   leaf->ids.assign(s.ids.begin() + path.length, s.ids.end());
-  leaf->used = ++clock_;
+  note_use(*leaf);
   for (size_t g = 0; g < page_bytes_.size(); ++g) {
     leaf->pages.emplace_back(s.pages[g].begin() + path.length / kPagePositions,
                              s.pages[g].begin() + pages_of(s.length()));
@@ -139,7 +145,8 @@ void PrefixTree::insert(std::string_view space, const Sequence& s) {
   ++entries_;
 }
 
-void PrefixTree::show(const Node& leaf) const {
+void PrefixTree::show(const Node& leaf,
+                      const std::function<void(std::string_view space, const Sequence& s)>& to) const {
   Path path;
   const Node* node = &leaf;
   for (; node->parent; node = node->parent) path.nodes.push_back(const_cast<Node*>(node));
@@ -148,7 +155,7 @@ void PrefixTree::show(const Node& leaf) const {
   for (const Node* each : path.nodes) ids.insert(ids.end(), each->ids.begin(), each->ids.end());
   path.length = leaf.end();
   for (const auto& [space, root] : roots_)
-    if (&root == node) evicts_(space, pages_along(path, ids));
+    if (&root == node) to(space, pages_along(path, ids));
 }
 
 PrefixTree::Node* PrefixTree::remove(Node* leaf) {
@@ -214,10 +221,23 @@ void PrefixTree::forget(std::string_view space) {
 
 void PrefixTree::shrink(int64_t bytes) {
   const auto any = [&](const Node& leaf) {
-    if (evicts_) show(leaf);
+    if (evicts_) show(leaf, evicts_);
     return true;
   };
   drop_leaves(any, [&] { return bytes_ <= bytes; });
+  std::erase_if(roots_, [](const auto& root) { return root.second.children.empty(); });
+}
+
+void PrefixTree::demote(std::chrono::nanoseconds unused_for,
+                        const std::function<Demotion(std::string_view space, const Sequence& s)>& look) {
+  const std::chrono::nanoseconds now = time_.monotonic();
+  Demotion last = Demotion::stays;
+  const auto goes = [&](const Node& leaf) {
+    if (now - leaf.used_at < unused_for) last = Demotion::enough;  // leaves come in the order of their last use
+    else show(leaf, [&](std::string_view space, const Sequence& s) { last = look(space, s); });
+    return last == Demotion::goes;
+  };
+  drop_leaves(goes, [&] { return last == Demotion::enough; });
   std::erase_if(roots_, [](const auto& root) { return root.second.children.empty(); });
 }
 

@@ -1,6 +1,7 @@
 // What earlier requests left in the KV cache, found by ids: a radix tree a space (spec server 34, 35). Ids are compared
 // one by one, never by a hash.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "decode/kv_cache.h"
 
 namespace hearth::decode {
@@ -20,8 +22,8 @@ namespace hearth::decode {
 // pages are, page by page, those of its deepest node that reaches into it.
 class PrefixTree {
  public:
-  // page_bytes: by group. Both must outlive the tree.
-  PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes);
+  // page_bytes: by group. All must outlive the tree. The clock says when a prefix was used last.
+  PrefixTree(KvCache& cache, std::span<const int64_t> page_bytes, const Clock& clock = system_clock());
   ~PrefixTree();
   PrefixTree(const PrefixTree&) = delete;
   PrefixTree& operator=(const PrefixTree&) = delete;
@@ -43,6 +45,12 @@ class PrefixTree {
   void shrink(int64_t bytes);
   void on_evict(std::function<void(std::string_view space, const Sequence& s)> call) { evicts_ = std::move(call); }
 
+  // Shows leaves that nobody used for so long, those used longest ago first, with all that lies before them. One that
+  // goes, since it is kept elsewhere, is given up, and the next look is at what then ends there.
+  enum class Demotion : uint8_t { stays, goes, enough };
+  void demote(std::chrono::nanoseconds unused_for,
+              const std::function<Demotion(std::string_view space, const Sequence& s)>& look);
+
   // Gives up all of a space: what stands for it is gone, an adapter that was unmounted.
   void forget(std::string_view space);
 
@@ -56,7 +64,8 @@ class PrefixTree {
     std::vector<int32_t> ids;                           // empty at a root alone
     std::vector<std::vector<int32_t>> pages;            // [groups][pages that begin .. end lie in]; -1: given back
     std::map<int32_t, std::unique_ptr<Node>> children;  // by their first id
-    uint64_t used = 0;
+    uint64_t used = 0;                                  // the order of uses,
+    std::chrono::nanoseconds used_at{};                 // and the time of the last one
     int64_t end() const { return begin + static_cast<int64_t>(ids.size()); }
   };
   struct Path {
@@ -70,12 +79,14 @@ class PrefixTree {
   void mend(Node& node, const Sequence& s);
   void refer(size_t group, int32_t page);
   void release(size_t group, int32_t page);
-  void show(const Node& leaf) const;
+  void note_use(Node& node);
+  void show(const Node& leaf, const std::function<void(std::string_view space, const Sequence& s)>& to) const;
   Node* remove(Node* leaf);  // returns the parent if that is a leaf now
   template <class Worth, class Enough>
   bool drop_leaves(const Worth& worth, const Enough& enough);
 
   KvCache& cache_;
+  const Clock& time_;
   std::vector<int64_t> page_bytes_;
   std::vector<std::vector<int32_t>> nodes_;  // that refer to a page, by group
   std::map<std::string, Node, std::less<>> roots_;

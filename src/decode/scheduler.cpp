@@ -17,7 +17,7 @@ std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& 
 }  // namespace
 
 Scheduler::Scheduler(Engine& engine, SchedulerOptions options)
-    : engine_(engine), options_(options), prefixes_(engine.cache(), engine.page_bytes()) {
+    : engine_(engine), options_(options), prefixes_(engine.cache(), engine.page_bytes(), *options.clock) {
   if (PrefixDisk* disk = options.disk)
     prefixes_.on_evict([disk](std::string_view space, const Sequence& s) { disk->keep(space, s); });
   if (engine.options().gathered_max < engine.options().sequences_max)
@@ -328,6 +328,27 @@ void Scheduler::advance_restores() {
     announce(*row);
     return;
   }
+}
+
+std::optional<std::chrono::nanoseconds> Scheduler::demote() {
+  using namespace std::chrono_literals;
+  constexpr int kLooksMax = static_cast<int>(PrefixDisk::kQueueMax);
+  PrefixDisk* disk = options_.disk;
+  if (!disk || options_.demote_idle <= 0ns || prefixes_.entries() == 0) return std::nullopt;
+  const std::chrono::nanoseconds now = options_.clock->monotonic();
+  if (now >= demotes_at_) {
+    int looks = 0;
+    prefixes_.demote(options_.demote_idle, [&](std::string_view space, const Sequence& s) {
+      using enum PrefixTree::Demotion;
+      if (!disk->takes(s)) return stays;
+      if (looks++ == kLooksMax) return enough;
+      if (disk->holds(space, s)) return goes;
+      disk->keep(space, s);
+      return stays;
+    });
+    demotes_at_ = now + std::clamp<std::chrono::nanoseconds>(options_.demote_idle / 8, 100ms, 10s);
+  }
+  return demotes_at_ - now;
 }
 
 Scheduler::Counts Scheduler::counts() const {

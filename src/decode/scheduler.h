@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "decode/constraint.h"
 #include "decode/engine.h"
@@ -30,6 +31,8 @@ struct SchedulerOptions {
   int64_t prefix_bytes = 2'000'000'000;  // of the KV pool, kept for later requests; 0: nothing is kept
   int64_t tokens_reserved = 1024;        // of an answer, counted at admission; longer ones grow into what is free
   PrefixDisk* disk = nullptr;  // finished answers go there, and prompts come from there; outlives the scheduler
+  std::chrono::nanoseconds demote_idle{0};       // prefixes unused for so long are kept on the disk alone; 0: never
+  const hearth::Clock* clock = &system_clock();  // that says so
 };
 
 struct Request {
@@ -108,6 +111,11 @@ class Scheduler {
   // that it touches.
   bool step();
 
+  // Moves prefixes that nobody used for demote_idle from memory to the disk, some at a time: what a file holds is given
+  // up, what none holds is written first. step() does so when a request ends; its owner while step() has nothing to do.
+  // When to call again; absent: there is nothing to wait for.
+  std::optional<std::chrono::nanoseconds> demote();
+
   // Rows of the batch, requests that wait, those that are held, rows that were parked for want of pages since the
   // start.
   struct Counts {
@@ -166,6 +174,8 @@ class Scheduler {
   std::vector<StepInput> inputs_;  // and what it evaluates of each
   std::vector<float> logits_;      // of a shared prompt, for one of its answers to draw from
   RequestId next_id_ = 1;
+  std::chrono::nanoseconds demotes_at_{0};  // not before
+  bool request_ended_ = false;              // since the last look
   Counts counts_;
 };
 

@@ -85,6 +85,7 @@ void Scheduler::compose() {
 
 bool Scheduler::step() {
   if (options_.disk) options_.disk->collect();
+  if (std::exchange(request_ended_, false)) demote();
   take_cancellations();
   const bool started = admit();
   sweep();  // answers to an evaluated prompt draw as they start
@@ -216,6 +217,7 @@ void Scheduler::finish(Row& row, FinishReason reason) {
   leave_prompt(row);
   engine_.use_adapter(row.request.adapter, -1);
   row.state = Row::State::ended;
+  request_ended_ = true;
   if (row.events.done) row.events.done(reason, row.stats);
 }
 

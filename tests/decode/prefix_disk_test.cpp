@@ -252,6 +252,128 @@ TEST(PrefixDisk, answers_are_the_same_whatever_is_restored) {
   }
 }
 
+// A scheduler whose time passes when the test says so.
+struct Demoting {
+  explicit Demoting(const test::TempDir& dir, std::chrono::nanoseconds idle = std::chrono::seconds(300))
+      : engine(engine_of({})),
+        disk(std::make_unique<PrefixDisk>(*engine, in(dir))),
+        scheduler(std::make_unique<Scheduler>(
+            *engine, SchedulerOptions{.disk = disk.get(), .demote_idle = idle, .clock = &clock})) {}
+  Answer ask(const Request& r) {
+    Answer answer;
+    scheduler->submit(r, into(answer));
+    drain(*scheduler);
+    disk->flush();
+    return answer;
+  }
+  // As while nothing is asked for that long.
+  void rest(std::chrono::nanoseconds time) {
+    clock.advance(time);
+    scheduler->demote();
+    disk->flush();
+  }
+  int64_t entries() const { return scheduler->prefixes().entries(); }
+
+  FakeClock clock;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<PrefixDisk> disk;
+  std::unique_ptr<Scheduler> scheduler;
+};
+
+TEST(PrefixDisk, prefixes_that_nobody_uses_move_there_from_memory) {
+  using namespace std::chrono_literals;
+  const test::TempDir dir;
+  Demoting d(dir);
+  EXPECT_FALSE(d.scheduler->demote()) << "nothing is there to wait for";
+  const Request r = asked(prompt_ids(150));
+  const Answer first = d.ask(r);
+  const int64_t kept = d.entries();
+  EXPECT_GT(kept, 0);
+  EXPECT_LE(d.scheduler->demote().value(), 10s);
+  d.rest(299s);
+  EXPECT_EQ(d.entries(), kept) << "not yet";
+  EXPECT_EQ(d.ask(r).cached, 149) << "used again: the time begins anew";
+  EXPECT_EQ(d.disk->counts().restores, 0);
+  d.rest(299s);
+  EXPECT_GT(d.entries(), 0);
+  d.rest(10s);
+  EXPECT_EQ(d.entries(), 0);
+  EXPECT_EQ(d.scheduler->prefixes().bytes(), 0);
+  EXPECT_EQ(files(dir).size(), 1u);
+  expect_all_free(*d.engine);
+  const Answer again = d.ask(r);
+  EXPECT_EQ(again.ids, first.ids);
+  EXPECT_EQ(again.cached, 149);
+  EXPECT_EQ(d.disk->counts().restores, 1);
+}
+
+TEST(PrefixDisk, a_prefix_without_a_file_is_written_before_it_leaves_memory) {
+  using namespace std::chrono_literals;
+  const test::TempDir dir;
+  Demoting d(dir);
+  const Request r = asked(prompt_ids(150));
+  const Answer first = d.ask(r);
+  stdfs::remove(files(dir).at(0));  // as another process makes room
+  d.rest(300s);
+  EXPECT_GT(d.entries(), 0) << "there is no file yet";
+  EXPECT_EQ(files(dir).size(), 1u) << "but it was written";
+  d.rest(10s);
+  EXPECT_EQ(d.entries(), 0);
+  EXPECT_EQ(d.ask(r).ids, first.ids);
+}
+
+TEST(PrefixDisk, what_the_disk_does_not_take_stays_in_memory) {
+  using namespace std::chrono_literals;
+  const test::TempDir dir;
+  Demoting d(dir), never(dir, 0s);
+  d.ask(asked(prompt_ids(30), 10));  // shorter than positions_min
+  d.rest(1h);
+  EXPECT_GT(d.entries(), 0);
+  never.ask(asked(prompt_ids(150)));
+  never.rest(1h);
+  EXPECT_FALSE(never.scheduler->demote());
+  EXPECT_GT(never.entries(), 0);
+}
+
+// The engine never rests: the end of a request is where prefixes of others go.
+TEST(PrefixDisk, prefixes_move_at_the_end_of_a_request) {
+  using namespace std::chrono_literals;
+  const test::TempDir dir;
+  Demoting d(dir);
+  d.ask(asked(prompt_ids(150, 1)));
+  d.clock.advance(301s);
+  Answer answer;
+  d.scheduler->submit(asked(prompt_ids(30, 2), 60), into(answer));
+  while (answer.ids.size() < 50) {
+    ASSERT_TRUE(d.scheduler->step());
+    ASSERT_EQ(d.disk->counts().spills, 1);
+    ASSERT_EQ(d.scheduler->prefixes().match_length("", prompt_ids(150, 1), 150), 150) << "not in the token loop";
+  }
+  drain(*d.scheduler);
+  EXPECT_EQ(d.scheduler->prefixes().match_length("", prompt_ids(150, 1), 150), 0);
+  EXPECT_GT(d.entries(), 0) << "that of the one that ended";
+}
+
+// Many at once: some a look, all in the end, and no page is lost whatever is asked for meanwhile.
+TEST(PrefixDisk, moving_changes_no_answer) {
+  using namespace std::chrono_literals;
+  const test::TempDir dir;
+  const auto alone = tiny_engine({}, {.context = 256});
+  Random random(9);
+  {
+    Demoting d(dir, 20s);
+    for (int i = 0; i < 60; ++i) {
+      const Request r = asked(prompt_ids(70 + static_cast<int64_t>(random.below(100)), random.below(12)), 20);
+      ASSERT_EQ(d.ask(r).ids, solo(*alone, r).ids) << i;
+      d.rest(std::chrono::seconds(random.below(15)));
+    }
+    EXPECT_GT(d.disk->counts().restores, 0);
+    for (int i = 0; i < 20; ++i) d.rest(20s);
+    EXPECT_EQ(d.entries(), 0);
+    expect_all_free(*d.engine);
+  }
+}
+
 TEST(PrefixDisk, refuses_by_name) {
   const test::TempDir dir;
   const auto engine = engine_of({});

@@ -255,5 +255,40 @@ TEST(PrefixTree, loses_no_page_and_no_content_in_a_random_walk) {
   EXPECT_EQ(f.taken(1), 0);
 }
 
+TEST(PrefixTree, shows_what_is_unused_the_oldest_first_and_gives_up_what_goes) {
+  using namespace std::chrono_literals;
+  Fixture f({group(0)}, {64});
+  FakeClock clock;
+  PrefixTree tree(f.cache, f.page_bytes(1), clock);
+  const auto keep = [&](std::string_view space, const Ids& ids) {
+    Sequence s = f.of(ids);
+    tree.insert(space, s);
+    f.cache.free(s);
+    clock.advance(1s);
+  };
+  keep("a", counted(100));
+  keep("b", counted(130, 5000));
+  keep("a", joined(counted(100), counted(30, 900)));  // behind the first
+  std::vector<std::pair<std::string, int64_t>> shown;
+  const auto look = [&](PrefixTree::Demotion what, std::chrono::nanoseconds unused_for) {
+    shown.clear();
+    tree.demote(unused_for, [&](std::string_view space, const Sequence& s) {
+      f.expect_whole(s);
+      shown.emplace_back(space, s.length());
+      return what;
+    });
+    return shown;
+  };
+  using Shown = std::vector<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(look(PrefixTree::Demotion::stays, 3s), Shown()) << "all were used 2 s ago or later";
+  EXPECT_EQ(look(PrefixTree::Demotion::stays, 2s), (Shown{{"b", 130}}));
+  EXPECT_EQ(look(PrefixTree::Demotion::enough, 1s), (Shown{{"b", 130}}));
+  EXPECT_EQ(tree.entries(), 3);
+  EXPECT_EQ(look(PrefixTree::Demotion::goes, 1s), (Shown{{"b", 130}, {"a", 130}, {"a", 100}}));
+  EXPECT_EQ(tree.entries(), 0);
+  EXPECT_EQ(tree.bytes(), 0);
+  EXPECT_EQ(f.taken(), 0);
+}
+
 }  // namespace
 }  // namespace hearth::decode
