@@ -24,7 +24,7 @@ struct HttpLimits {
   Milliseconds head_time{10'000};  // from a request's first byte, or the connection's begin, to the head's end: 408
   Milliseconds body_idle{30'000};  // between two pieces of a body: 408
   Milliseconds keep_alive_idle{75'000};  // between two requests; then the connection ends without a word
-  size_t connections_max = 1024;  // the longest idle one makes room; if none is idle, 503 and the end of the new one
+  size_t connections_max = 1024;  // the one that is longest without a whole head makes room; if there is none, 503
 
   size_t stream_bytes = 256 << 10;        // of one stream, not yet taken by the system: more, and its owner pauses
   size_t stream_bytes_max = 16 << 20;     // for owners that do not pause: the connection ends

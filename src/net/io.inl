@@ -40,9 +40,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   virtual void cut() = 0;    // ends at once
   virtual void drain() = 0;  // ends when its exchange has
-  virtual void evict() = 0;  // ends if it is idle
+  virtual void evict() = 0;  // ends if it waits for a request, or for the rest of its head
 
-  // Steady milliseconds when it became idle, for whom goes first; kBusy while it serves.
+  // Steady milliseconds since when it has no whole head, for whom goes first; kBusy while it serves.
   static constexpr int64_t kBusy = INT64_MAX;
   std::atomic<int64_t> idle_since{kBusy};
 

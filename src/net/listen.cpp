@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,7 +15,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "base/error.h"
 #include "net/port_owner.h"
@@ -69,6 +72,25 @@ int port_of(int fd) {
   return 0;
 }
 
+// "127.0.0.1", "::1"; empty for a Unix socket.
+std::string host_of(int fd) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  char host[NI_MAXHOST] = "";
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0 || name.ss_family == AF_UNIX ||
+      getnameinfo(reinterpret_cast<const sockaddr*>(&name), size, host, sizeof host, nullptr, 0, NI_NUMERICHOST) != 0)
+    return {};
+  return host;
+}
+
+// The path that a Unix socket is bound to; empty for another one.
+std::string path_of(int fd) {
+  sockaddr_un name{};
+  socklen_t size = sizeof name;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0 || name.sun_family != AF_UNIX) return {};
+  return name.sun_path;
+}
+
 sockaddr_un unix_address(const std::string& path) {
   sockaddr_un out{};
   out.sun_family = AF_UNIX;
@@ -94,6 +116,24 @@ void remove_stale(const std::string& path, const sockaddr_un& address) {
     fail(ErrorKind::io, "{}: another process listens there", path);
   if (errno != ECONNREFUSED) fail_io(path, "connect");
   if (unlink(path.c_str()) != 0 && errno != ENOENT) fail_io(path, "unlink");
+}
+
+// One starter a folder at a time: between bind() and listen() a socket looks stale, and who has seen a stale one may
+// only remove that one. Held until the descriptor is closed.
+Descriptor lock_folder(const std::string& path) {
+  constexpr std::chrono::milliseconds kPatience{5'000}, kPause{5};
+  std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd.get() < 0) fail_io(path, "open the folder");
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) fail_io(path, "lock the folder");
+    if (std::chrono::steady_clock::now() > until)
+      fail(ErrorKind::io, "{}: another process holds a lock on the folder for {} s", path, kPatience.count() / 1000);
+    std::this_thread::sleep_for(kPause);
+  }
+  return fd;
 }
 
 void wait_connected(int fd, const std::string& address, std::chrono::milliseconds timeout) {
@@ -140,6 +180,7 @@ Listener listen_unix(const std::string& path) {
   const sockaddr_un address = unix_address(path);
   Descriptor fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd.get() < 0) fail_io(path, "socket");
+  const Descriptor alone = lock_folder(path);
   if (bind_unix(fd.get(), address) != 0) {
     if (errno != EADDRINUSE) fail_io(path, "bind");
     remove_stale(path, address);
@@ -169,8 +210,9 @@ std::vector<Listener> inherited_listeners() {
         fail(ErrorKind::io, "LISTEN_FDS: descriptor {} is no listening socket", fd);
       fcntl(fd, F_SETFD, FD_CLOEXEC);
       fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-      const int port = port_of(fd);
-      out.push_back({.socket = std::move(owner), .address = fmt::format("inherited descriptor {}", fd), .port = port});
+      Listener listener{.socket = std::move(owner), .address = path_of(fd), .port = port_of(fd), .host = host_of(fd)};
+      if (listener.port > 0) listener.address = address_text(listener.host, listener.port);
+      out.push_back(std::move(listener));
     }
   }
   unsetenv("LISTEN_PID");

@@ -31,6 +31,7 @@ struct Listener {
   std::string address;        // host:port or the path, for messages
   int port = 0;               // 0: a Unix socket
   std::string unlink_path{};  // a socket file to remove at the end
+  std::string host{};         // numeric, of an inherited TCP socket
 };
 
 // On the first address that `host` stands for; port 0: the system chooses one. Throws Error{io} with the address and

@@ -119,11 +119,15 @@ class Acceptor {
       error_code ignored;
       descriptor_.close(ignored);
       pause_.cancel();
-      if (!listener_.unlink_path.empty()) unlink(listener_.unlink_path.c_str());
-      listener_.unlink_path.clear();
+      remove_file();
       done.set_value();
     });
     done.get_future().wait();
+  }
+
+  void remove_file() {
+    if (!listener_.unlink_path.empty()) unlink(listener_.unlink_path.c_str());
+    listener_.unlink_path.clear();
   }
 
  private:
@@ -208,6 +212,10 @@ class HttpServer::Impl {
     if (!core_.options.unix_path.empty()) listeners.push_back(listen_unix(core_.options.unix_path));
     if (listeners.empty()) fail(ErrorKind::invalid_argument, "a server has no address to listen on");
     for (Listener& listener : listeners) acceptors_.push_back(std::make_unique<Acceptor>(core_, std::move(listener)));
+    if (core_.options.begins == ServerOptions::Begins::at_once) start();
+  }
+
+  void start() {
     for (auto& acceptor : acceptors_) acceptor->wait();
     for (int i = 0; i < core_.options.threads; ++i) threads_.emplace_back([this] { run(); });
   }
@@ -269,8 +277,8 @@ class HttpServer::Impl {
   }
 
   void stop_listening() {
-    if (threads_.empty()) return;  // listening failed
-    for (auto& acceptor : acceptors_) acceptor->close();
+    const bool runs = !threads_.empty();  // else listening failed, or nobody said start()
+    for (auto& acceptor : acceptors_) runs ? acceptor->close() : acceptor->remove_file();
   }
 
   size_t wait_empty(Milliseconds time) {
@@ -293,6 +301,7 @@ HttpServer::HttpServer(ServerOptions options, Handlers handlers) {
 }
 
 HttpServer::~HttpServer() = default;
+void HttpServer::start() { impl_->start(); }
 int HttpServer::port() const { return impl_->port(); }
 size_t HttpServer::drain(Milliseconds time) { return impl_->drain(time); }
 void HttpServer::after(Milliseconds time, std::function<void()> fn) { impl_->after(time, std::move(fn)); }

@@ -5,6 +5,7 @@
 //   net::HttpServer server({.port = 8080}, {.on_head = ..., .on_request = ..., .error_body = ...});
 #pragma once
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -25,17 +26,21 @@ struct ServerOptions {
   int threads = 1;                    // I/O threads, 1..64
   HttpLimits limits{};
   const Clock* clock = &system_clock();  // of the Date header
+  enum class Begins : uint8_t { at_once, when_told } begins = Begins::at_once;
 };
 
 class HttpServer {
  public:
-  // Serves when it returns. Throws Error{io} when it cannot listen, naming the address and, if so, that the port is in
-  // use; Error{invalid_argument} for options out of range, handlers that are missing, or nothing to listen on.
+  // Listens when it returns, and serves at once, or from start() on: until then clients wait. Throws Error{io} when it
+  // cannot listen, naming the address and, if so, that the port is in use; Error{invalid_argument} for options out of
+  // range, handlers that are missing, or nothing to listen on.
   HttpServer(ServerOptions options, Handlers handlers);
   // Cuts what is still open; every on_closed has been called when it returns. Not on an I/O thread.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+
+  void start();  // once, where ServerOptions::begins says when_told
 
   int port() const;  // of the first TCP listener; 0 without one
 

@@ -61,11 +61,15 @@ void Session::cut() {
   asio::post(strand_, [self = self()] { self->close(Exchange::End::cut); });
 }
 
-void Session::drain() { evict(); }
+void Session::drain() {
+  asio::post(strand_, [self = self()] {
+    if (self->state_ == State::head && self->in_.empty()) self->close(Exchange::End::cut);
+  });
+}
 
 void Session::evict() {
   asio::post(strand_, [self = self()] {
-    if (self->state_ == State::head && self->in_.empty()) self->close(Exchange::End::cut);
+    if (self->state_ == State::head) self->close(Exchange::End::cut);
   });
 }
 
@@ -114,7 +118,6 @@ void Session::on_read(error_code ec, size_t n) {
   in_.append(piece_.data(), n);
   if (upgrade_) return upgrade();
   if (ec) return close(Exchange::End::peer_gone);
-  idle_since = kBusy;
   advance();
 }
 
@@ -166,6 +169,7 @@ bool Session::advance_head() {
   }
   const auto size = std::get<std::optional<size_t>>(scanned);
   if (!size) return false;
+  idle_since = kBusy;
   auto parsed = parse_head(std::string_view(in_).substr(0, *size), limits_);
   if (std::holds_alternative<Refusal>(parsed)) path_ = path_said(in_);
   in_.erase(0, *size);
@@ -418,10 +422,8 @@ void Session::next_request() {
   if (core_.draining) return linger();
   state_ = State::head;
   to_head_request_ = false;
-  if (in_.empty()) {
-    idle_since = steady_ms();
-    set_deadline(limits_.keep_alive_idle);
-  }
+  idle_since = steady_ms();
+  if (in_.empty()) set_deadline(limits_.keep_alive_idle);
   advance();
 }
 

@@ -1,4 +1,7 @@
 // what strangers may cost, each limit below, at and above.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include "net/fixture.h"
 
 namespace hearth::net::test {
@@ -199,6 +202,111 @@ TEST(HttpLimits, rude_clients_do_not_hinder_others) {
     rude.back().send(i % 2 ? "GET / HTTP/1.1\r\nX: " : "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na");
   }
   for (int i = 0; i < 50; ++i) EXPECT_EQ(server.client().ask(get("/hello")).status, 200);
+}
+
+// Both ends of a connection are descriptors of this process.
+void allow_descriptors(rlim_t n) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_cur >= n) return;
+  ASSERT_GE(limit.rlim_max, n) << "ulimit -Hn is too low for this test";
+  limit.rlim_cur = n;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST(HttpLimits, bodies_at_full_size) {
+  constexpr size_t kMax = size_t{32} << 20;
+  Server server({}, kMax);
+  server.on_other = [](Request request, const std::shared_ptr<Exchange>& exchange) {
+    exchange->send(text(std::to_string(request.body.size())));
+  };
+  const auto chunked = [](size_t n) {
+    std::string out = "POST /size HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    constexpr size_t kPiece = 60'000;
+    for (size_t left = n; left > 0;) {
+      const size_t piece = std::min(left, kPiece);
+      out += fmt::format("{:x}\r\n{}\r\n", piece, std::string(piece, 'x'));
+      left -= piece;
+    }
+    return out + "0\r\n\r\n";
+  };
+  for (const size_t n : {kMax - 1, kMax, kMax + 1})
+    for (const std::string& bytes : {post("/size", std::string(n, 'x')), chunked(n)}) {
+      RawClient client = server.client();
+      std::thread sender([&] { client.send(bytes); });
+      const RawResponse r = client.response();
+      sender.join();
+      EXPECT_EQ(r.status, n <= kMax ? 200 : 413) << n;
+      if (n <= kMax) {
+        EXPECT_EQ(r.body, std::to_string(n));
+      }
+    }
+}
+
+TEST(HttpLimits, connections_at_full_size) {
+  const size_t most = HttpLimits{}.connections_max;
+  allow_descriptors(2 * most + 500);
+  Server server;
+  std::vector<RawClient> clients;
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  for (size_t n = 1; n <= most; ++n) {
+    clients.push_back(server.client());
+    clients.back().send(get("/hold"));
+    exchanges.push_back(server.held.get().value());
+    EXPECT_EQ(server.server->connections(), n);
+  }
+  EXPECT_EQ(server.client().ask(get("/hello")).status, 503);
+  for (auto& exchange : exchanges) exchange->send(text("done"));
+  for (RawClient& client : clients) EXPECT_EQ(client.response().body, "done");
+  EXPECT_TRUE(eventually([&] { return server.client().ask(get("/hello")).status == 200; }));
+}
+
+// 500 slow heads, 500 slow bodies, 200 that do not read, more than there may be; healthy clients see none of it,
+// and nothing is left of the others.
+TEST(HttpLimits, slow_clients_at_full_size_hinder_nobody) {
+  allow_descriptors(4096);
+  const size_t before = open_descriptors();
+  {
+    Server server;
+    server.on_other = [](const Request&, const std::shared_ptr<Exchange>& exchange) {
+      exchange->send(text(std::string(4 << 20, 'x')));
+    };
+    std::vector<RawClient> slow;
+    const auto add = [&](const std::string& bytes, int receive_bytes = 0) {
+      slow.emplace_back(server.port(), receive_bytes);
+      slow.back().send(bytes);
+    };
+    for (int i = 0; i < 500; ++i) {
+      add("GET /hello HTTP/1.1\r\nX-Slow: ");
+      add("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 900\r\n\r\na");
+      if (i < 200) add(get("/big"), 4096);
+      if (i % 5 == 0) {
+        ASSERT_EQ(server.client().ask(get("/hello")).status, 200) << i;
+      }
+    }
+    EXPECT_TRUE(eventually([&] { return server.server->connections() <= HttpLimits{}.connections_max; }));
+    for (int i = 0; i < 100; ++i) {
+      for (size_t j = static_cast<size_t>(i); j < slow.size(); j += 100) slow[j].send("y");  // they go on, byte by byte
+      ASSERT_EQ(server.client().ask(get("/hello")).status, 200) << i;
+    }
+    slow.clear();
+    EXPECT_TRUE(eventually([&] { return server.server->connections() == 0; }));
+  }
+  EXPECT_EQ(open_descriptors(), before);
+}
+
+// With the times of the product: 10 s for a head, 30 s between two pieces of a body.
+TEST(HttpLimitsFull, half_open_connections_end) {
+  const Server server;
+  RawClient head = server.client(), body = server.client(), nothing = server.client();
+  head.send("GET /hello HTTP/1.1\r\nX: ");
+  body.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na");
+  EXPECT_TRUE(nothing.wait_closed(15'000));
+  EXPECT_EQ(head.response().status, 408);
+  EXPECT_FALSE(body.receive(10'000)) << "it still has time";
+  EXPECT_TRUE(body.timed_out());
+  ASSERT_TRUE(body.receive(20'000));
+  EXPECT_EQ(body.response().status, 408);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 #include "net/listen.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <algorithm>
 
 #include "net/fixture.h"
 #include "net/port_owner.h"
@@ -71,6 +74,35 @@ TEST(Listen, a_stale_socket_file_is_replaced_and_others_are_not) {
       outcome([&] { listen_unix(longer); }).starts_with("io: " + longer + ": a socket's path has 1 to 107 bytes"));
 }
 
+// each would take the other's socket for the stale one. One serves, at the path; the other says why it does not.
+TEST(Listen, of_several_starters_at_a_stale_socket_one_wins) {
+  const TempDir dir;
+  const std::string path = dir.path() / "socket";
+  for (int round = 0; round < 100; ++round) {
+    std::filesystem::remove(path);
+    {
+      const Listener left = listen_unix(path);
+    }
+    std::vector<std::string> said(4);
+    std::vector<Listener> kept(said.size());
+    std::atomic<bool> go{false};
+    std::vector<std::thread> starters;
+    for (size_t i = 0; i < said.size(); ++i)
+      starters.emplace_back([&, i] {
+        while (!go) std::this_thread::yield();
+        said[i] = outcome([&] { kept[i] = listen_unix(path); });
+      });
+    go = true;
+    for (std::thread& starter : starters) starter.join();
+    ASSERT_EQ(std::ranges::count(said, "accepted"), 1) << round;
+    ASSERT_EQ(std::ranges::count(said, "io: " + path + ": another process listens there"), 3) << round;
+    RawClient client(path);
+    const auto winner = static_cast<size_t>(std::ranges::find(said, "accepted") - said.begin());
+    pollfd comes{kept[winner].socket.get(), POLLIN, 0};
+    ASSERT_EQ(::poll(&comes, 1, kPatienceMs), 1) << "somebody else's socket stands at the path";
+  }
+}
+
 TEST(Listen, both_kinds_at_once) {
   const TempDir dir;
   const std::string path = dir.path() / "socket";
@@ -90,6 +122,26 @@ TEST(Listen, inherited_sockets) {
   const Server server({.host = "", .inherited = std::move(listeners)});
   EXPECT_EQ(server.port(), port);
   EXPECT_EQ(server.client().ask(get("/hello")).body, "hello");
+}
+
+// As systemd hands them over, from descriptor 3 on. In a process of its own: what 3 and 4 were before is lost.
+[[noreturn]] void takes_over_two_sockets(const std::string& path) {
+  const Listener tcp = listen_tcp("127.0.0.1", 0), local = listen_unix(path);
+  const int a = ::fcntl(tcp.socket.get(), F_DUPFD, 100), b = ::fcntl(local.socket.get(), F_DUPFD, 100);
+  ::dup2(a, 3);
+  ::dup2(b, 4);
+  ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+  ::setenv("LISTEN_FDS", "2", 1);
+  const std::vector<Listener> found = inherited_listeners();
+  const bool fine = found.size() == 2 && found[0].host == "127.0.0.1" && found[0].port == tcp.port &&
+                    found[0].address == tcp.address && found[1].host.empty() && found[1].port == 0 &&
+                    found[1].address == path && (::fcntl(3, F_GETFD) & FD_CLOEXEC) != 0;
+  ::_exit(fine ? 0 : 1);
+}
+
+TEST(Listen, inherited_sockets_say_where_they_listen) {
+  const TempDir dir;
+  EXPECT_EXIT(takes_over_two_sockets(dir.path() / "socket"), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "net/fixture.h"
+#include "support/temp_dir.h"
 
 namespace hearth::net::test {
 namespace {
@@ -274,6 +275,25 @@ TEST(HttpServer, a_refusal_may_be_held_back_while_others_are_served) {
   EXPECT_EQ(slow.response().body, "/slow");
   EXPECT_GE(passed(), Milliseconds(300));
   EXPECT_EQ(slow.response().body, "/next") << "in their order";
+}
+
+TEST(HttpServer, clients_wait_until_it_is_told_to_begin) {
+  Server server({.begins = ServerOptions::Begins::when_told});
+  RawClient client = server.client();
+  client.send(get("/hello"));
+  EXPECT_FALSE(client.receive(100)) << "nobody answers yet";
+  server.server->start();
+  EXPECT_EQ(client.response().body, "hello");
+}
+
+TEST(HttpServer, one_that_never_began_leaves_no_socket_file) {
+  const hearth::test::TempDir dir;
+  const std::string path = dir.path() / "socket";
+  {
+    const Server server({.host = "", .unix_path = path, .begins = ServerOptions::Begins::when_told});
+    EXPECT_TRUE(std::filesystem::exists(path));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(HttpServer, options_are_checked) {
