@@ -6,6 +6,7 @@
 #include "server/request_error.h"
 #include "text/grammar/expr.h"
 #include "text/grammar/grammar.h"
+#include "text/tools/call_grammar.h"
 
 namespace hearth::server {
 namespace {
@@ -49,31 +50,6 @@ Choice choice_of(const Generation& g, const Prompt& prompt) {
   return word && *word == "required" ? Choice::required : Choice::automatic;
 }
 
-std::string escaped(const std::string& name) {
-  const std::string quoted = json::dump(json::Value(name));
-  return quoted.substr(1, quoted.size() - 2);
-}
-
-json::Value parameters_of(const text::ToolSpec& tool) {
-  if (tool.parameters.object()) return tool.parameters;
-  json::Object any;
-  any["type"] = "object";
-  return any;
-}
-
-// CALL (between CALL)* closer, behind the opener: each name with the arguments that its schema allows.
-Expr calls(GrammarBuilder& b, const text::ToolShape& shape, std::span<const text::ToolSpec> tools, bool parallel) {
-  std::vector<Expr> one;
-  for (const text::ToolSpec& tool : tools)
-    one.push_back(b.sequence({b.literal(fmt::format("{}{}{}", shape.before_name, escaped(tool.name), shape.after_name)),
-                              b.json_schema(parameters_of(tool), {}), b.literal(shape.after_arguments)}));
-  const Expr call = b.choice(std::move(one));
-  std::vector<Expr> parts = {b.literal(shape.list_open), call};
-  if (parallel) parts.push_back(b.repeat(b.sequence({b.literal(shape.between), call}), 0));
-  parts.push_back(b.literal(shape.closer));
-  return b.sequence(std::move(parts));
-}
-
 Expr format_expr(GrammarBuilder& b, const json::Value& format, const text::JsonOptions& options) {
   if (kind_of(format) == "json_object") return b.json_object(options);
   return b.json_schema(*format.get("value"), options);
@@ -113,17 +89,16 @@ text::GrammarPtr AnswerGrammars::kept(const std::string& key, const std::functio
   return grammar;
 }
 
-// whole_answer: from its first token on; else what follows the opener of calls.
-text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& prompt, bool whole_answer) {
+text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& prompt, Scope scope) {
   std::vector<text::ToolSpec> tools = prompt.tools;
   if (choice_of(g, prompt) == Choice::named)
     std::erase_if(tools, [&](const text::ToolSpec& t) { return t.name != *g.tool_choice.get("name")->string(); });
-  std::string key =
-      fmt::format("{} {} {} {}", whole_answer, g.parallel_tool_calls, g.any_whitespace, json::dump(g.format));
+  std::string key = fmt::format("{} {} {} {}", static_cast<int>(scope), g.parallel_tool_calls, g.any_whitespace,
+                                json::dump(g.format));
   if (!tools.empty()) key += json::dump(text::tools_for_template(tools));
   return kept(key, [&] {
     try {
-      return fresh(g, prompt, tools, whole_answer);
+      return fresh(g, prompt, tools, scope);
     } catch (const Error& error) {
       throw RequestError(field_of(g, prompt), error.what());
     }
@@ -131,13 +106,14 @@ text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& pro
 }
 
 text::GrammarPtr AnswerGrammars::fresh(const Generation& g, const Prompt& prompt, std::span<const text::ToolSpec> tools,
-                                       bool whole_answer) const {
+                                       Scope scope) const {
   const text::JsonOptions options{.any_whitespace = g.any_whitespace};
   if (tools.empty()) return format_grammar(g.format, options);
-  const text::ToolShape shape = text::tool_shape(model_.dialect);
+  const text::CallGrammar calls{.dialect = model_.dialect, .tools = tools, .parallel_calls = g.parallel_tool_calls};
   GrammarBuilder b;
-  Expr all = calls(b, shape, tools, g.parallel_tool_calls);
-  if (whole_answer) all = b.sequence({b.literal(shape.opener), all});
+  if (scope == Scope::behind_opener) return b.compile(text::calls_behind_opener(b, calls));
+  if (scope == Scope::free_or_calls) return b.compile(text::answer_with_calls(b, calls));
+  Expr all = text::answer_of_calls(b, calls);
   // Tools and a format together: the answer is one or the other.
   if (!g.format.is_null() && choice_of(g, prompt) == Choice::automatic)
     all = b.choice({all, format_expr(b, g.format, options)});
@@ -147,11 +123,6 @@ text::GrammarPtr AnswerGrammars::fresh(const Generation& g, const Prompt& prompt
 AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& prompt) {
   const Choice choice = choice_of(g, prompt);
   const text::ToolShape shape = text::tool_shape(model_.dialect);
-  const bool shaped = shape.form == text::ArgumentForm::json_object && g.tool_grammar;
-  const bool insists = choice == Choice::required || choice == Choice::named;
-  if (insists && shape.form != text::ArgumentForm::json_object)
-    throw RequestError("tool_choice", fmt::format("tool_choice: calls of the family {} cannot be insisted on; use auto",
-                                                  text::name_of(model_.dialect)));
   if (choice != Choice::none && !g.format.is_null() && kind_of(g.format) != "json_object" &&
       kind_of(g.format) != "json_schema")
     throw RequestError(field_of(g, prompt),
@@ -161,15 +132,18 @@ AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& pro
   text::ConstraintOptions options;
   text::GrammarPtr grammar;
   const bool automatic = choice == Choice::automatic && g.format.is_null();
-  if (automatic) {
-    // Free text until the opener; a bare object that opens an answer has no marker to wait for.
-    if (!shaped || shape.opener.empty() || shape.opener_optional) return {};
+  // A call that opens the answer has no marker to wait for, and behind reasoning nothing says where an answer begins.
+  const bool unmarked = shape.opener_optional;
+  if (automatic && (!g.tool_grammar || (unmarked && model_.reasoning))) return {};
+  if (automatic && unmarked) {
+    grammar = compiled(g, prompt, Scope::free_or_calls);
+  } else if (automatic) {
     options.begin = text::ConstraintOptions::Begin::at_marker;
     options.marker = shape.opener;
     options.then = g.parallel_tool_calls ? text::ConstraintOptions::Then::free : text::ConstraintOptions::Then::end;
-    grammar = compiled(g, prompt, false);
+    grammar = compiled(g, prompt, Scope::behind_opener);
   } else {
-    grammar = compiled(g, prompt, true);
+    grammar = compiled(g, prompt, Scope::whole_answer);
     const bool thinks = model_.reasoning && (prompt.reasoning_open || g.thinking.value_or(false));
     if (thinks) {
       options.begin = text::ConstraintOptions::Begin::behind;
@@ -178,7 +152,7 @@ AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& pro
     }
   }
   return {.constraint = std::make_shared<AnswerConstraint>(text::Constraint(grammar, vocabulary_, std::move(options))),
-          .shapes_calls = choice != Choice::none,
+          .shapes_calls = choice != Choice::none && !(unmarked && choice == Choice::automatic && !automatic),
           .waits_for_calls = automatic};
 }
 

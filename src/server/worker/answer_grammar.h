@@ -29,9 +29,14 @@ class AnswerGrammars {
   Made make(const Generation& generation, const Prompt& prompt);
 
  private:
-  text::GrammarPtr compiled(const Generation& generation, const Prompt& prompt, bool whole_answer);
+  enum class Scope : uint8_t {
+    whole_answer,   // calls, or a format
+    behind_opener,  // calls
+    free_or_calls,  // free text, or calls from where one begins
+  };
+  text::GrammarPtr compiled(const Generation& generation, const Prompt& prompt, Scope scope);
   text::GrammarPtr fresh(const Generation& generation, const Prompt& prompt, std::span<const text::ToolSpec> tools,
-                         bool whole_answer) const;
+                         Scope scope) const;
   text::GrammarPtr kept(const std::string& key, const std::function<text::GrammarPtr()>& compile);
 
   const PromptModel& model_;

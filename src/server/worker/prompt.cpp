@@ -97,6 +97,7 @@ std::optional<text::AnswerOptions> answer_options(const Generation& g, const Pro
   options.tools = prompt.tools;
   options.stream_calls = calls == Calls::streamed;
   options.parallel_calls = g.parallel_tool_calls;
+  options.bare_calls = g.format.is_null();  // an answer in JSON was asked for
   return options;
 }
 
@@ -107,9 +108,9 @@ void find_markup(PromptModel& model, const std::string& template_source) {
   const text::ToolShape shape = text::tool_shape(model.dialect);
   constexpr std::string_view kGemmaQuote = "<|\"|>";  // around strings of ArgumentForm::gemma_values
   std::string calls;
-  for (const std::string_view part :
-       {shape.opener, shape.list_open, shape.before_name, shape.after_name, shape.before_key, shape.after_key,
-        shape.after_value, shape.after_arguments, shape.between, shape.closer, kGemmaQuote}) {
+  for (const std::string_view part : {shape.opener, shape.list_open, shape.before_name, shape.after_name,
+                                      shape.before_key, shape.after_key, shape.after_value, shape.after_arguments,
+                                      shape.between, shape.closer, shape.quote_open, shape.quote_close, kGemmaQuote}) {
     calls += part;
     calls += '\n';
   }

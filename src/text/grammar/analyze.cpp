@@ -56,6 +56,7 @@ class Analysis {
       case Kind::literal: return leaf(i, false, true, static_cast<uint32_t>(b_.literals()[node.a].size()));
       case Kind::automaton: {
         const Dfa& dfa = *b_.automata()[node.a];
+        f_.structural[i] = node.min != 0;
         return leaf(i, dfa.states() > 0 && dfa.accept[0], dfa.states() > 0, dfa.states());
       }
       case Kind::counted: {

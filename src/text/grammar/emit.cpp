@@ -237,6 +237,7 @@ class Emitter {
     if (node.kind == Kind::empty) return next;
     if (one_automaton(i))
       if (const DfaPtr dfa = automaton_of(Kind::sequence, {i})) return terminal({.dfa = dfa}, next);
+    if (node.kind == Kind::automaton) return terminal({.dfa = b_.automata()[node.a]}, next);
     if (node.kind == Kind::counted)
       return terminal({.dfa = b_.automata()[node.a], .counted = true, .min = node.min, .max = node.max}, next);
     if (node.kind == Kind::rule) {

@@ -53,6 +53,11 @@ Expr GrammarBuilder::automaton(DfaPtr dfa) {
   return add({.kind = Kind::automaton, .a = static_cast<uint32_t>(automata_.size() - 1)});
 }
 
+Expr GrammarBuilder::apart(DfaPtr dfa) {
+  automata_.push_back(std::move(dfa));
+  return add({.kind = Kind::automaton, .a = static_cast<uint32_t>(automata_.size() - 1), .min = 1});
+}
+
 Expr GrammarBuilder::bytes(const ByteSet& set) { return automaton(std::make_shared<const Dfa>(bytes_dfa(set))); }
 
 Expr GrammarBuilder::points(const Points& set, Encoding encoding) {

@@ -19,6 +19,8 @@
 
 namespace hearth::text {
 
+struct ArgumentNotation;  // arguments.h
+
 // A part made by one GrammarBuilder and of use with that one alone. May stand in several places.
 struct Expr {
   uint32_t index = 0;
@@ -40,6 +42,7 @@ class GrammarBuilder {
   // One code point of the set; as it stands in a JSON string with Encoding::json.
   Expr points(const grammar::Points& set, grammar::Encoding encoding = grammar::Encoding::raw);
   Expr automaton(grammar::DfaPtr dfa);
+  Expr apart(grammar::DfaPtr dfa);  // the same, never made one with its neighbours: all its uses share their masks
   Expr sequence(std::vector<Expr> parts);
   Expr choice(std::vector<Expr> parts);  // none: accepts nothing
   Expr repeat(Expr part, uint32_t min, uint32_t max = kUnbounded);
@@ -52,6 +55,8 @@ class GrammarBuilder {
 
   Expr json_schema(const json::Value& schema, const JsonOptions& options);
   Expr json_object(const JsonOptions& options);
+  // A tool's arguments where a dialect writes them in another way than as a JSON object.
+  Expr arguments(const json::Value& schema, const ArgumentNotation& notation);
   Expr regex(std::string_view pattern);
 
   // Throws Error{invalid_argument}: a rule without a definition, left recursion, rules that begin with one another more
@@ -74,7 +79,7 @@ class GrammarBuilder {
     Kind kind = Kind::empty;
     uint32_t a = 0;  // literal, automaton, counted: index; sequence, choice: first child; repeat: child; rule: id
     uint32_t b = 0;  // sequence, choice: number of children
-    uint32_t min = 0, max = 0;  // counted, repeat
+    uint32_t min = 0, max = 0;  // counted, repeat; automaton: min is 1 where it stands apart
   };
   struct Rule {
     std::string name;

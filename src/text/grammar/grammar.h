@@ -45,6 +45,8 @@ constexpr uint32_t kWhitespaceMax = 128;
 struct JsonOptions {
   // Up to kWhitespaceMax characters of JSON's white space between all parts; else at most one space after ':' and ','.
   bool any_whitespace = false;
+  // Numbers that a double holds for certain: 200 digits on either side of the point, two in the exponent.
+  bool doubles = false;
 };
 
 // Texts that are JSON values valid against a schema. Members stand in the schema's order, then others that it allows.

@@ -143,6 +143,9 @@ class Magnitudes {
   uint32_t whole_max_ = 0, fraction_max_ = 0;
 };
 
+// JsonOptions::doubles
+constexpr size_t kDigitsMax = 200;
+
 Decimal magnitude(Decimal d) {
   d.negative = false;
   return d;
@@ -150,10 +153,21 @@ Decimal magnitude(Decimal d) {
 
 }  // namespace
 
-Expr JsonParts::number(const NumberLimits& limits) {
+Expr JsonParts::number(const NumberLimits& given) {
+  NumberLimits limits = given;
   const bool integer = limits.integer || limits.multiple_of > 1;
-  if (!limits.low && !limits.high && limits.multiple_of == 1)
-    return regex_expr(b_, integer ? "-?(0|[1-9][0-9]*)" : "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?", {});
+  if (!limits.low && !limits.high && limits.multiple_of == 1) {
+    if (!doubles_)
+      return regex_expr(b_, integer ? "-?(0|[1-9][0-9]*)" : "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?", {});
+    return regex_expr(
+        b_, integer ? "-?(0|[1-9][0-9]{0,199})" : "-?(0|[1-9][0-9]{0,199})(\\.[0-9]{1,200})?([eE][+-]?[0-9]{1,2})?",
+        {});
+  }
+  if (doubles_ && limits.multiple_of == 1) {
+    const std::string digits(kDigitsMax, '9');
+    if (!limits.high) limits.high = Decimal{.whole = digits};
+    if (!limits.low) limits.low = Decimal{.negative = true, .whole = digits};
+  }
   std::vector<Expr> signs;
   const auto add = [&](const Range& range, bool negative) {
     Dfa dfa = Magnitudes(range, integer, limits.multiple_of).make(b_.budget());

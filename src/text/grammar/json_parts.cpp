@@ -11,9 +11,17 @@
 
 namespace hearth::text::grammar {
 
-JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options)
-    : b_(builder), character_(std::make_shared<const Dfa>(json_character_dfa())) {
-  quote_ = b_.literal("\"");
+JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options, JsonNotation notation)
+    : b_(builder),
+      notation_(std::move(notation)),
+      doubles_(options.doubles),
+      character_(std::make_shared<const Dfa>(json_character_dfa())) {
+  quote_ = b_.literal(marked() ? notation_.mark : "\"");
+  if (!notation_.never.empty()) {
+    ByteSet never;
+    for (const char c : notation_.never) never.add(static_cast<uint8_t>(c));
+    character_ = std::make_shared<const Dfa>(difference(*character_, bytes_dfa(never), b_.budget()));
+  }
   if (options.any_whitespace) {
     ByteSet set;
     for (const char c : std::string_view(" \t\r\n")) set.add(static_cast<uint8_t>(c));
@@ -25,12 +33,6 @@ JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options)
     comma_ = b_.sequence({b_.literal(","), b_.optional(b_.literal(" "))});
     colon_ = b_.sequence({b_.literal(":"), b_.optional(b_.literal(" "))});
   }
-}
-
-Expr JsonParts::quoted(Expr content) { return b_.sequence({quote_, content, quote_}); }
-
-Expr JsonParts::string(uint32_t min, uint32_t max) {
-  return max == 0 ? b_.literal("\"\"") : quoted(b_.counted(character_, min, max));
 }
 
 Expr JsonParts::constant(const json::Value& value) {
@@ -52,7 +54,7 @@ Expr JsonParts::constant(const json::Value& value) {
       continue;
     }
     const json::Value& v = *std::get<const json::Value*>(item);
-    if (const std::string* s = v.string()) text += json_quoted(*s);
+    if (const std::string* s = v.string()) text += this->text(*s);
     else if (const json::Array* a = v.array()) {
       text += '[';
       open.push_back(b_.literal("]"));
@@ -70,7 +72,7 @@ Expr JsonParts::constant(const json::Value& value) {
         open.push_back(space_);
         open.push_back(&o->members[i].second);
         open.push_back(colon_);
-        open.push_back(b_.literal(json_quoted(o->members[i].first)));
+        open.push_back(b_.literal(name(o->members[i].first)));
         open.push_back(i > 0 ? comma_ : space_);
       }
     } else {
@@ -94,19 +96,9 @@ Expr JsonParts::any() {
 Expr JsonParts::object() {
   if (!object_) {
     object_ = b_.rule("any JSON object");
-    b_.define(*object_, members({}, b_.sequence({string(), colon_, any()})));
+    b_.define(*object_, members({}, b_.sequence({other_key({}, {}), colon_, any()})));
   }
   return b_.call(*object_);
-}
-
-Expr JsonParts::other_key(const std::vector<std::string>& names, const std::vector<DfaPtr>& patterns) {
-  if (names.empty() && patterns.empty()) return string();
-  Dfa keys = b_.to_dfa(quoted(b_.repeat(b_.points(negated({}), Encoding::json), 0)), "a member's name");
-  std::vector<Expr> taken;
-  for (const std::string& name : names) taken.push_back(b_.literal(json_quoted(name)));
-  for (const DfaPtr& pattern : patterns) taken.push_back(quoted(b_.automaton(pattern)));
-  keys = difference(keys, b_.to_dfa(b_.choice(std::move(taken)), "the names of members"), b_.budget());
-  return b_.automaton(std::make_shared<const Dfa>(std::move(keys)));
 }
 
 Expr JsonParts::members(const std::vector<Member>& members, std::optional<Expr> extra) {

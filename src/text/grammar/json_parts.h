@@ -1,9 +1,11 @@
 // Parts of JSON texts: strings, numbers, constants, punctuation. Internal to text/grammar.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -27,22 +29,42 @@ struct NumberLimits {
   int64_t multiple_of = 1;  // above 1: the number is an integer
 };
 
-// The builder's JSON parts under one choice of white space; made once each.
+// Where strings and names are not written as JSON has them, or stand inside other markup.
+struct JsonNotation {
+  enum class Strings : uint8_t {
+    json,
+    marked,  // as they are, between two marks; names are bare where they can be
+  };
+  Strings strings = Strings::json;
+  std::string mark;   // the mark; with Strings::json: bytes that no string may hold, they would end the value
+  std::string never;  // Strings::json: characters that a string holds as escapes alone
+};
+
+// Strings of bounded length beside a mark are made of states: at most so many characters.
+constexpr uint32_t kMarkedLengthMax = 1'024;
+
+// The builder's JSON parts under one choice of white space and notation; made once each.
 class JsonParts {
  public:
-  JsonParts(GrammarBuilder& builder, const JsonOptions& options);
+  JsonParts(GrammarBuilder& builder, const JsonOptions& options, JsonNotation notation = {});
 
   Expr space() const { return space_; }  // behind an opening bracket, and behind each value that brackets hold
   Expr comma() const { return comma_; }
   Expr colon() const { return colon_; }
   Expr string(uint32_t min = 0, uint32_t max = GrammarBuilder::kUnbounded);  // any characters, every escape
-  Expr quoted(Expr content);
+  // A string of this content, spelled in encoding(); `what` names it in errors.
+  Expr quoted(Expr content, std::string_view what);
+  Encoding encoding() const;
+  std::string text(const std::string& string) const;  // this string
+  std::string name(const std::string& name) const;    // this name of a member
   // Any number, or one within limits: then it has no exponent, and no sign at zero.
   Expr number(const NumberLimits& limits);
   Expr constant(const json::Value& value);
   Expr any();     // any value
   Expr object();  // any object
-  // Keys that are none of these names, as a whole string.
+  // Names spelled in encoding(), as whole strings; less those that the notation has no way for.
+  Expr key(DfaPtr names);
+  // Names that are none of these, as whole strings.
   Expr other_key(const std::vector<std::string>& names, const std::vector<DfaPtr>& patterns);
 
   // { members in order }: each a whole "key": value; then any number of `extra` ones.
@@ -55,9 +77,18 @@ class JsonParts {
   Expr elements(const std::vector<Expr>& heads, std::optional<Expr> rest, uint32_t min, uint32_t max);
 
  private:
+  bool marked() const { return notation_.strings == JsonNotation::Strings::marked; }
+  Expr marked_string(uint32_t min, uint32_t max);
+  DfaPtr marked_content(uint32_t min, uint32_t max);
+  Expr enclosed(Expr content);
+  Dfa bare_names();
+
   GrammarBuilder& b_;
+  const JsonNotation notation_;
+  const bool doubles_;
   DfaPtr character_;
   Expr space_, comma_, colon_, quote_;
+  std::map<std::pair<uint32_t, uint32_t>, DfaPtr> marked_contents_;
   std::optional<RuleId> any_, object_;
 };
 

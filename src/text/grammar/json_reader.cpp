@@ -419,6 +419,19 @@ SchemaParts SchemaReader::member(const SchemaParts& parts, const std::string* na
   return out;
 }
 
+std::vector<std::string> SchemaReader::names(const SchemaParts& parts, const std::string& path) const {
+  std::vector<std::string> out;
+  std::set<std::string> known;
+  const auto note = [&](const std::string& name) {
+    if (known.insert(name).second) out.push_back(name);
+  };
+  for (const SchemaPart& part : parts)
+    if (const json::Value* v = part.schema->get("properties"))
+      for (const json::Member& m : object(*v, path + ".properties")) note(m.first);
+  for (const std::string& name : required(parts, path)) note(name);
+  return out;
+}
+
 const json::Array* SchemaReader::heads(const SchemaPart& part) {
   if (const json::Value* v = part.schema->get("prefixItems")) return v->array();
   const json::Value* v = part.schema->get("items");  // up to draft 2019-09
@@ -483,6 +496,59 @@ bool SchemaReader::provably_disjoint(const SchemaParts& a, const SchemaParts& b,
     return false;
   };
   return check(needed_a, needed_b) || check(needed_b, needed_a);
+}
+
+std::vector<SchemaParts> SchemaReader::branches(const SchemaParts& parts, size_t part, bool one_of,
+                                                const std::string& path) {
+  const std::string keyword = one_of ? "oneOf" : "anyOf", place = path + "." + keyword;
+  const json::Array& list = array(*parts[part].schema->get(keyword), place);
+  if (list.size() == 0) fail(ErrorKind::invalid_argument, "schema keyword \"{}\" at {}: an empty list", keyword, place);
+  SchemaParts base = parts;
+  (one_of ? base[part].one_of_done : base[part].any_of_done) = true;
+  std::vector<SchemaParts> sets;
+  for (const json::Value& branch : list) {
+    sets.push_back(base);
+    sets.back().push_back({&branch});
+  }
+  if (!one_of) return sets;
+  std::vector<std::optional<SchemaParts>> flat;
+  for (size_t i = 0; i < sets.size(); ++i) flat.push_back(flattened(sets[i], fmt::format("{}[{}]", place, i)));
+  for (size_t i = 0; i < flat.size(); ++i)
+    for (size_t k = i + 1; k < flat.size(); ++k) {
+      b_.budget().spend(64);
+      if (flat[i] && flat[k] && !provably_disjoint(*flat[i], *flat[k], place, 0))
+        fail(ErrorKind::invalid_argument,
+             "schema keyword \"oneOf\" at {} is not supported: branches {} and {} may both hold (anyOf allows that)",
+             path, i, k);
+    }
+  return sets;
+}
+
+std::vector<Expr> SchemaReader::contents(const SchemaParts& parts, Encoding encoding, const std::string& path) {
+  std::vector<Expr> out;
+  for (const SchemaPart& part : parts) {
+    if (const json::Value* v = part.schema->get("pattern")) {
+      const std::string what = fmt::format("schema keyword \"pattern\" at {}", path);
+      out.push_back(
+          regex_expr(b_, string(*v, path + ".pattern"), {.encoding = encoding, .search = true, .what = what}));
+    }
+    if (const json::Value* v = part.schema->get("format"))
+      if (const auto regex = format_regex(string(*v, path + ".format"))) out.push_back(regex_expr(b_, *regex, {}));
+  }
+  return out;
+}
+
+Dfa SchemaReader::bounded(const std::vector<Expr>& contents, const Counts& length, Encoding encoding,
+                          const std::string& path) {
+  const std::string what = fmt::format("the pattern or format with other bounds of the string at {}", path);
+  std::optional<Dfa> all;
+  const auto add = [&](Expr e) {
+    const Dfa one = b_.to_dfa(e, what);
+    all = all ? intersection(*all, one, b_.budget()) : one;
+  };
+  for (const Expr content : contents) add(content);
+  if (length.bounded() || !all) add(b_.repeat(b_.points(negated({}), encoding), length.min, length.max));
+  return std::move(*all);
 }
 
 }  // namespace hearth::text::grammar

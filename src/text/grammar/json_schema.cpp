@@ -12,12 +12,16 @@ namespace grammar {
 
 Expr SchemaCompiler::compile(const json::Value& schema) {
   const Expr root = value({{&schema}}, "$");
+  finish();
+  return root;
+}
+
+void SchemaCompiler::finish() {
   while (!pending_.empty()) {
     const Pending p = std::move(pending_.front());
     pending_.pop_front();
     b_.define(p.rule, body(p.parts, p.path));
   }
-  return root;
 }
 
 // A call of the rule of these parts, which is made later if it is new.
@@ -63,29 +67,8 @@ Expr SchemaCompiler::body(const SchemaParts& given, const std::string& path) {
 }
 
 Expr SchemaCompiler::branches(const SchemaParts& parts, size_t part, bool one_of, const std::string& path) {
-  const std::string keyword = one_of ? "oneOf" : "anyOf", place = path + "." + keyword;
-  const json::Array& list = reader_.array(*parts[part].schema->get(keyword), place);
-  if (list.size() == 0) fail(ErrorKind::invalid_argument, "schema keyword \"{}\" at {}: an empty list", keyword, place);
-  SchemaParts base = parts;
-  (one_of ? base[part].one_of_done : base[part].any_of_done) = true;
-  std::vector<SchemaParts> sets;
-  for (const json::Value& branch : list) {
-    sets.push_back(base);
-    sets.back().push_back({&branch});
-  }
-  if (one_of) {
-    std::vector<std::optional<SchemaParts>> flat;
-    for (size_t i = 0; i < sets.size(); ++i)
-      flat.push_back(reader_.flattened(sets[i], fmt::format("{}[{}]", place, i)));
-    for (size_t i = 0; i < flat.size(); ++i)
-      for (size_t k = i + 1; k < flat.size(); ++k) {
-        b_.budget().spend(64);
-        if (flat[i] && flat[k] && !reader_.provably_disjoint(*flat[i], *flat[k], place, 0))
-          fail(ErrorKind::invalid_argument,
-               "schema keyword \"oneOf\" at {} is not supported: branches {} and {} may both hold (anyOf allows that)",
-               path, i, k);
-      }
-  }
+  const std::string place = path + (one_of ? ".oneOf" : ".anyOf");
+  std::vector<SchemaParts> sets = reader_.branches(parts, part, one_of, path);
   std::vector<Expr> choices;
   for (size_t i = 0; i < sets.size(); ++i)
     choices.push_back(value(std::move(sets[i]), fmt::format("{}[{}]", place, i)));
@@ -103,33 +86,17 @@ Expr SchemaCompiler::listed(const SchemaParts& parts, const std::vector<const js
 Expr SchemaCompiler::string(const SchemaParts& parts, const std::string& path) {
   const SchemaReader::Counts length = reader_.counts(parts, "minLength", "maxLength", path);
   if (length.max < length.min) return nothing();
-  std::vector<Expr> contents;
-  for (const SchemaPart& part : parts) {
-    if (const json::Value* v = part.schema->get("pattern")) {
-      const std::string what = fmt::format("schema keyword \"pattern\" at {}", path);
-      contents.push_back(regex_expr(b_, reader_.string(*v, path + ".pattern"),
-                                    {.encoding = Encoding::json, .search = true, .what = what}));
-    }
-    if (const json::Value* v = part.schema->get("format"))
-      if (const auto regex = format_regex(reader_.string(*v, path + ".format")))
-        contents.push_back(regex_expr(b_, *regex, {}));
-  }
+  const std::vector<Expr> contents = reader_.contents(parts, parts_.encoding(), path);
   if (contents.empty()) return parts_.string(length.min, length.max);
-  const bool bounded = length.min > 0 || length.max != GrammarBuilder::kUnbounded;
-  if (contents.size() == 1 && !bounded) return parts_.quoted(contents[0]);
+  const std::string what = fmt::format("the pattern or format of the string at {}", path);
+  if (contents.size() == 1 && !length.bounded()) return parts_.quoted(contents[0], what);
   if (const auto counted = b_.as_counted(contents[0]); counted && contents.size() == 1) {
     const uint32_t min = std::max(counted->min, length.min), max = std::min(counted->max, length.max);
     if (max < min) return nothing();
-    return parts_.quoted(b_.repeat(b_.automaton(counted->unit), min, max));
+    return parts_.quoted(b_.repeat(b_.automaton(counted->unit), min, max), what);
   }
-  const std::string what = fmt::format("the pattern or format with other bounds of the string at {}", path);
-  Dfa all = b_.to_dfa(contents[0], what);
-  for (size_t i = 1; i < contents.size(); ++i) all = intersection(all, b_.to_dfa(contents[i], what), b_.budget());
-  if (bounded) {
-    const Expr any = b_.repeat(b_.points(negated({}), Encoding::json), length.min, length.max);
-    all = intersection(all, b_.to_dfa(any, what), b_.budget());
-  }
-  return parts_.quoted(b_.automaton(std::make_shared<const Dfa>(std::move(all))));
+  Dfa all = reader_.bounded(contents, length, parts_.encoding(), path);
+  return parts_.quoted(b_.automaton(std::make_shared<const Dfa>(std::move(all))), what);
 }
 
 Expr SchemaCompiler::array(const SchemaParts& parts, const std::string& path) {
@@ -152,21 +119,13 @@ Expr SchemaCompiler::array(const SchemaParts& parts, const std::string& path) {
 }
 
 Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
-  std::vector<std::string> names;
-  std::set<std::string> known;
   std::vector<std::string> patterns;
-  const auto note = [&](const std::string& name) {
-    if (known.insert(name).second) names.push_back(name);
-  };
-  for (const SchemaPart& part : parts) {
-    if (const json::Value* v = part.schema->get("properties"))
-      for (const json::Member& m : reader_.object(*v, path + ".properties")) note(m.first);
+  for (const SchemaPart& part : parts)
     if (const json::Value* v = part.schema->get("patternProperties"))
       for (const json::Member& m : reader_.object(*v, path + ".patternProperties"))
         if (std::find(patterns.begin(), patterns.end(), m.first) == patterns.end()) patterns.push_back(m.first);
-  }
   const std::set<std::string> required = reader_.required(parts, path);
-  for (const std::string& name : required) note(name);
+  const std::vector<std::string> names = reader_.names(parts, path);
 
   std::vector<JsonParts::Member> members;
   for (const std::string& name : names) {
@@ -177,7 +136,7 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
       if (needed) return nothing();
       continue;
     }
-    const Expr key = b_.literal(json_quoted(name));
+    const Expr key = b_.literal(parts_.name(name));
     members.push_back({b_.sequence({key, parts_.colon(), value(set, place)}), needed});
   }
 
@@ -186,7 +145,7 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
   for (const std::string& pattern : patterns) {
     const std::string place = fmt::format("{}.patternProperties.{}", path, printable(pattern, 60));
     const std::string what = fmt::format("the pattern at {}", place);
-    Dfa key = regex_dfa(b_, pattern, {.encoding = Encoding::json, .search = true, .what = what});
+    Dfa key = regex_dfa(b_, pattern, {.encoding = parts_.encoding(), .search = true, .what = what});
     for (size_t i = 0; i < taken.size(); ++i)
       if (intersection(key, *taken[i], b_.budget()).states() > 0)
         fail(ErrorKind::invalid_argument,
@@ -195,7 +154,8 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
     taken.push_back(std::make_shared<const Dfa>(key));
     if (!names.empty()) {
       std::vector<Expr> literals;
-      for (const std::string& name : names) literals.push_back(b_.literal(json_escaped(name)));
+      for (const std::string& name : names)
+        literals.push_back(b_.literal(parts_.encoding() == Encoding::raw ? name : json_escaped(name)));
       key = difference(key, b_.to_dfa(b_.choice(std::move(literals)), what), b_.budget());
     }
     SchemaParts set;
@@ -206,8 +166,8 @@ Expr SchemaCompiler::object(const SchemaParts& parts, const std::string& path) {
       else if (other) set.push_back({other});
     }
     if (!reader_.flattened(set, place)) continue;
-    const Expr quoted = parts_.quoted(b_.automaton(std::make_shared<const Dfa>(std::move(key))));
-    extras.push_back(b_.sequence({quoted, parts_.colon(), value(set, place)}));
+    const Expr names_of_it = parts_.key(std::make_shared<const Dfa>(std::move(key)));
+    extras.push_back(b_.sequence({names_of_it, parts_.colon(), value(set, place)}));
   }
   const SchemaParts rest = reader_.member(parts, nullptr, path);
   const std::string place = path + ".additionalProperties";

@@ -43,6 +43,7 @@ class SchemaReader {
   NumberLimits number_limits(const SchemaParts& parts, const std::string& path) const;
   struct Counts {
     uint32_t min = 0, max = GrammarBuilder::kUnbounded;
+    bool bounded() const { return min > 0 || max != GrammarBuilder::kUnbounded; }
   };
   Counts counts(const SchemaParts& parts, std::string_view low, std::string_view high, const std::string& path) const;
   // The first enum or const; null without one.
@@ -51,10 +52,17 @@ class SchemaReader {
   bool admits(const SchemaParts& parts, const json::Value& value, const std::string& path);
   bool provably_disjoint(const SchemaParts& a, const SchemaParts& b, const std::string& path, int depth);
 
+  // The sets that the anyOf or oneOf of parts[part] stands for; those of oneOf are disjoint.
+  std::vector<SchemaParts> branches(const SchemaParts& parts, size_t part, bool one_of, const std::string& path);
+  // What `pattern` and `format` say of a string, and the texts that satisfy it within bounds of length.
+  std::vector<Expr> contents(const SchemaParts& parts, Encoding encoding, const std::string& path);
+  Dfa bounded(const std::vector<Expr>& contents, const Counts& length, Encoding encoding, const std::string& path);
+
   const json::Array& array(const json::Value& value, const std::string& path) const;
   const json::Object& object(const json::Value& value, const std::string& path) const;
   const std::string& string(const json::Value& value, const std::string& path) const;
   std::set<std::string> required(const SchemaParts& parts, const std::string& path) const;
+  std::vector<std::string> names(const SchemaParts& parts, const std::string& path) const;  // of known members
   // What holds for a member of this name, or for one of unknown name (null); and for an element beyond `index` heads.
   SchemaParts member(const SchemaParts& parts, const std::string* name, const std::string& path);
   SchemaParts element(const SchemaParts& parts, size_t index, const std::string& path) const;
@@ -73,9 +81,15 @@ class SchemaReader {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const json::Value& root, GrammarBuilder& builder, const JsonOptions& options)
-      : b_(builder), reader_(root, builder), parts_(builder, options) {}
+  SchemaCompiler(const json::Value& root, GrammarBuilder& builder, const JsonOptions& options,
+                 JsonNotation notation = {})
+      : b_(builder), reader_(root, builder), parts_(builder, options, std::move(notation)) {}
   Expr compile(const json::Value& schema);
+
+  // Values one by one: finish() once the last is made.
+  Expr value(SchemaParts parts, const std::string& path);
+  void finish();
+  JsonParts& parts() { return parts_; }
 
  private:
   struct Pending {
@@ -84,7 +98,6 @@ class SchemaCompiler {
     std::string path;
   };
 
-  Expr value(SchemaParts parts, const std::string& path);
   Expr body(const SchemaParts& given, const std::string& path);
   Expr branches(const SchemaParts& parts, size_t part, bool one_of, const std::string& path);
   Expr listed(const SchemaParts& parts, const std::vector<const json::Value*>& values, const std::string& path);

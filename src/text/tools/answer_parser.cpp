@@ -4,6 +4,8 @@
 #include <bitset>
 #include <utility>
 
+#include "text/tools/bare_call.h"
+#include "text/tools/call_grammar.h"
 #include "text/tools/call_reader.h"
 
 namespace hearth::text {
@@ -31,6 +33,7 @@ struct AnswerParser::Impl {
       markers.push_back({options.reasoning->close, Meaning::close_reasoning, Place::reasoning});
       if (options.reasoning_open) mode = Mode::reasoning;
     }
+    if (mode == Mode::text) look_for_bare_call();
     if (!options.tools.empty()) {
       const auto openers = tools::openers(options.dialect);
       for (size_t i = 0; i < openers.size(); ++i)
@@ -52,21 +55,21 @@ struct AnswerParser::Impl {
     last->text += bytes;
   }
 
-  void emit_arguments() {
-    std::string fragment = reader->take();
+  void emit_arguments(tools::CallReader& call) {
+    std::string fragment = call.take();
     if (fragment.empty()) return;
     ToolArguments* last = events.empty() ? nullptr : std::get_if<ToolArguments>(&events.back());
     if (last && last->index == index) last->fragment += fragment;
     else events.emplace_back(ToolArguments{index, std::move(fragment)});
   }
 
-  void emit_begin() {
+  void emit_begin(const tools::CallReader& call) {
     std::string id = "call_";
     for (int i = 0; i < 24; ++i) {
       const uint64_t letter = ids.below(52);
       id += static_cast<char>(letter < 26 ? 'a' + letter : 'A' + (letter - 26));
     }
-    events.emplace_back(ToolBegin{index, std::move(id), reader->tool()->name});
+    events.emplace_back(ToolBegin{index, std::move(id), call.tool()->name});
     begun = true;
   }
 
@@ -85,6 +88,10 @@ struct AnswerParser::Impl {
   void step(char c) {
     if (over) return;
     if (mode == Mode::call) return call_byte(c);
+    if (bare && mode == Mode::text) {
+      if (!bare->push(c)) no_bare_call();
+      return;
+    }
     if (held.empty() && !first.test(static_cast<unsigned char>(c))) return release(c);
     held += c;
     while (!held.empty()) {
@@ -136,6 +143,7 @@ struct AnswerParser::Impl {
         mode = Mode::text;
         behind_markup = true;
         blanks.clear();
+        look_for_bare_call();
         return;
       case Meaning::nothing: blanks.clear(); return;
       case Meaning::call:
@@ -144,12 +152,42 @@ struct AnswerParser::Impl {
         raw_opener = raw.size();
         markup_told = false;
         reader = tools::make_call_reader(options.dialect, options.tools);  // nothing of broken markup is left
-        reader->begin(marker.opener);
+        opener = marker.opener;
+        told_early.reset();
+        reader->begin(opener);
         return;
     }
   }
 
   // ---- calls
+
+  void look_for_bare_call() {
+    const bool family = options.dialect == ToolDialect::hermes || options.dialect == ToolDialect::generic;
+    if (family && options.bare_calls && !options.tools.empty() && at_start && !behind_call) bare.emplace(options.tools);
+  }
+
+  // What was taken for one is read as any text.
+  void no_bare_call() {
+    const std::string text = bare->text();
+    bare.reset();
+    for (const char c : text) step(c);
+  }
+
+  void tell_bare_call() {
+    emit_begin(bare->call());
+    emit_arguments(bare->call());
+    events.emplace_back(ToolEnd{index++});
+    ++calls;
+    at_start = behind_markup = true;
+  }
+
+  // Whether a grammar has ruled since the call's name, so that it can be told as it comes.
+  bool shaped() const {
+    if (!options.stream_calls) return false;
+    if (opener == 0) return true;
+    const std::string begin = tools::begins_bare_call(options.dialect, reader->tool()->name);
+    return options.dialect == ToolDialect::llama3 && tools::without_blanks(raw) == begin;
+  }
 
   void call_byte(char c) {
     raw += c;
@@ -158,16 +196,19 @@ struct AnswerParser::Impl {
     if (done == CallStep::closed || done == CallStep::ended_closed) mode = Mode::text;
     if (done == CallStep::ended || done == CallStep::ended_closed) return end_call();
     if (done == CallStep::closed) raw.clear();
-    if (!options.stream_calls || !reader->in_call() || !reader->tool()) return;
-    if (!begun) emit_begin();
-    emit_arguments();
+    if (!reader->in_call() || !reader->tool()) return;
+    if (!told_early) told_early = shaped();
+    if (!*told_early) return;
+    if (!begun) emit_begin(*reader);
+    emit_arguments(*reader);
     raw_opener = 0;
     if (raw.size() > kTailTrim) raw.erase(0, raw.size() - kTail);
   }
 
   void end_call() {
-    if (!begun) emit_begin();
-    emit_arguments();
+    if (!begun) emit_begin(*reader);
+    emit_arguments(*reader);
+    told_early.reset();
     events.emplace_back(ToolEnd{index++});
     ++calls;
     begun = false;
@@ -203,6 +244,10 @@ struct AnswerParser::Impl {
 
   End finish(bool cut_by_limit) {
     End end;
+    if (bare && mode == Mode::text && !over) {
+      if (bare->whole() && !cut_by_limit) tell_bare_call();
+      else no_bare_call();
+    }
     if (mode == Mode::call && !over) {
       mode = Mode::text;
       if (!reader->in_call() && markup_told) raw.clear();
@@ -226,6 +271,9 @@ struct AnswerParser::Impl {
   AnswerOptions options;
   Random ids;
   std::unique_ptr<tools::CallReader> reader;  // of the open or the last markup
+  size_t opener = 0;                          // that it began with
+  std::optional<bool> told_early;             // the open call is told as it comes; unknown before its name
+  std::optional<tools::BareCall> bare;        // what the answer has been so far may become one
   std::vector<Marker> markers;
   std::bitset<256> first;  // bytes that may begin a marker
 

@@ -48,8 +48,10 @@ struct AnswerOptions {
   ToolDialect dialect = ToolDialect::generic;
   std::vector<ToolSpec> tools;  // empty: no markup is looked for
   // A call is told from its name on, its arguments as they come: for answers that a grammar keeps in shape. Else it is
-  // told when its markup is whole, and markup that is none is text.
+  // told when its markup is whole, and markup that is none is text; so is a call that begins in a way that no grammar
+  // looks for.
   bool stream_calls = true;
+  bool bare_calls = true;  // hermes and generic: an answer that is one call without its tags is a call (bare_call.h)
   bool parallel_calls = true;  // false: nothing behind the first call counts
 };
 

@@ -70,6 +70,8 @@ std::string_view dropped_after_call(ToolDialect dialect);
 // The tools outlive the reader.
 std::unique_ptr<CallReader> make_call_reader(ToolDialect dialect, std::span<const ToolSpec> tools);
 std::unique_ptr<CallReader> make_json_calls(ToolDialect dialect, std::span<const ToolSpec> tools);
+// {"name": NAME, "arguments": {...}}, from the brace on; ends with it.
+std::unique_ptr<CallReader> make_strict_json_call(std::span<const ToolSpec> tools);
 std::unique_ptr<CallReader> make_xml_calls(ToolDialect dialect, std::span<const ToolSpec> tools);
 std::unique_ptr<CallReader> make_gemma_calls(std::span<const ToolSpec> tools);
 

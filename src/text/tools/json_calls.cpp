@@ -2,6 +2,7 @@
 //   Hermes, Qwen2/2.5/3   <tool_call> {"name": NAME, "arguments": {...}} </tool_call>
 //   Llama 3.x             {"name": NAME, "parameters": {...}}, perhaps behind <|python_tag|>
 //   Mistral               [TOOL_CALLS] [{"name": NAME, "arguments": {...}}, ...], later [TOOL_CALLS]NAME[ARGS]{...}
+#include <algorithm>
 #include <optional>
 
 #include "base/json.h"
@@ -20,6 +21,8 @@ class JsonCalls : public CallReader {
       : CallReader(tools),
         mistral_(dialect == ToolDialect::mistral || dialect == ToolDialect::mistral_args),
         closer_(dialect == ToolDialect::llama3 || mistral_ ? "" : "</tool_call>") {}
+  // One object and nothing around it, a name and arguments and nothing beside them.
+  explicit JsonCalls(std::span<const ToolSpec> tools) : CallReader(tools), mistral_(false), strict_(true) {}
 
   void begin(size_t opener) override {
     begin_call();
@@ -97,7 +100,7 @@ class JsonCalls : public CallReader {
       state_ = State::value;
       return value_byte(c);
     }
-    if (field_ == Field::arguments && c != 'n') return CallStep::failed;  // null: no arguments
+    if (field_ == Field::arguments && (c != 'n' || strict_)) return CallStep::failed;  // null: no arguments
     read_aside(field_);
     return value_byte(c);
   }
@@ -114,9 +117,21 @@ class JsonCalls : public CallReader {
   CallStep value_byte(char c) {
     const Step step = value_->push(c);
     if (step == Step::failed) return CallStep::failed;
-    if (step == Step::more) return CallStep::more;
+    if (step == Step::more) return strict_ && !may_fit() ? CallStep::failed : CallStep::more;
     if (const CallStep done = value_ended(); done != CallStep::more) return done;
     return step == Step::before ? object_byte(c) : CallStep::more;
+  }
+
+  // Whether the key or the name that is being read may become one that is known.
+  bool may_fit() const {
+    const auto begins = [&](std::string_view word) {
+      ArgumentWriter whole;
+      whole.begin_string();
+      whole.text(word);
+      return whole.written().starts_with(aside_.written());
+    };
+    if (in_key_) return begins("name") || begins("arguments");
+    return field_ != Field::name || std::ranges::any_of(tools_, [&](const ToolSpec& t) { return begins(t.name); });
   }
 
   CallStep value_ended() {
@@ -147,17 +162,18 @@ class JsonCalls : public CallReader {
       field_ = Field::name;
       return tool_ ? CallStep::failed : CallStep::more;
     }
-    if (key == "arguments" || key == "parameters") {
+    if (key == "arguments" || (key == "parameters" && !strict_)) {
       field_ = Field::arguments;
       return has_arguments_ ? CallStep::failed : CallStep::more;
     }
-    return key == "id" || key == "type" ? CallStep::more : CallStep::failed;
+    return (key == "id" || key == "type") && !strict_ ? CallStep::more : CallStep::failed;
   }
 
   std::string aside_text() const { return json::parse(aside_.written(), "name").as_string("name"); }
 
   CallStep object_closed() {
     if (!tool_) return CallStep::failed;
+    if (!has_arguments_ && strict_) return CallStep::failed;
     if (!has_arguments_) no_arguments();
     whole_ = true;
     if (list_) {
@@ -204,7 +220,7 @@ class JsonCalls : public CallReader {
     return value_byte(c);
   }
 
-  bool mistral_;
+  bool mistral_, strict_ = false;
   std::string_view closer_;
   State state_ = State::start;
   bool list_ = false, in_key_ = false, has_arguments_ = false, named_by_marker_ = false;
@@ -219,6 +235,10 @@ class JsonCalls : public CallReader {
 
 std::unique_ptr<CallReader> make_json_calls(ToolDialect dialect, std::span<const ToolSpec> tools) {
   return std::make_unique<JsonCalls>(dialect, tools);
+}
+
+std::unique_ptr<CallReader> make_strict_json_call(std::span<const ToolSpec> tools) {
+  return std::make_unique<JsonCalls>(tools);
 }
 
 }  // namespace hearth::text::tools

@@ -1,6 +1,7 @@
 #include "text/tools/tool_spec.h"
 
 #include <charconv>
+#include <functional>
 #include <utility>
 
 namespace hearth::text {
@@ -92,26 +93,35 @@ void collect(const json::Value& schema, const json::Value& root, Types& types, i
       for (const json::Value& branch : *branches->array()) collect(branch, root, types, depth + 1);
 }
 
-// The schema of one argument, looked for in `object` and the schemas that it is made of.
-const json::Value* argument_schema(const json::Value& object, const json::Value& root, std::string_view key,
-                                   int depth) {
+// What `get` finds in `object` or in a schema that it is made of.
+const json::Value* found_in(const json::Value& object, const json::Value& root, int depth,
+                            const std::function<const json::Value*(const json::Value&)>& get) {
   if (depth > kDepthMax) return nullptr;
-  if (const json::Value* properties = object.get("properties"))
-    if (const json::Value* found = properties->get(key)) return found;
+  if (const json::Value* found = get(object)) return found;
   if (const json::Value* reference = object.get("$ref"); reference && reference->string())
     if (const json::Value* target = referenced(root, *reference->string()))
-      if (const json::Value* found = argument_schema(*target, root, key, depth + 1)) return found;
+      if (const json::Value* found = found_in(*target, root, depth + 1, get)) return found;
   for (const std::string_view keyword : {"allOf", "anyOf", "oneOf"})
     if (const json::Value* branches = object.get(keyword); branches && branches->array())
       for (const json::Value& branch : *branches->array())
-        if (const json::Value* found = argument_schema(branch, root, key, depth + 1)) return found;
-  return object.get("additionalProperties");
+        if (const json::Value* found = found_in(branch, root, depth + 1, get)) return found;
+  return nullptr;
+}
+
+// The schema of one argument; what a branch says of names that it does not know counts where no other knows this one.
+const json::Value* argument_schema(const json::Value& parameters, std::string_view key) {
+  const auto known = [&](const json::Value& object) {
+    const json::Value* properties = object.get("properties");
+    return properties ? properties->get(key) : nullptr;
+  };
+  if (const json::Value* found = found_in(parameters, parameters, 0, known)) return found;
+  return found_in(parameters, parameters, 0, [](const json::Value& o) { return o.get("additionalProperties"); });
 }
 
 }  // namespace
 
 StringRule string_rule(const json::Value& parameters, std::string_view key) {
-  const json::Value* schema = argument_schema(parameters, parameters, key, 0);
+  const json::Value* schema = argument_schema(parameters, key);
   if (!schema) return StringRule::no;
   Types types;
   collect(*schema, parameters, types, 0);

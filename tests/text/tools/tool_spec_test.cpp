@@ -23,6 +23,9 @@ TEST(StringRule, follows_the_schema) {
   EXPECT_EQ(rule(R"({"properties": {"j": {}}, "additionalProperties": {"type": "string"}})"), StringRule::yes);
   EXPECT_EQ(rule(R"({"additionalProperties": true})"), StringRule::no);
   EXPECT_EQ(rule(R"({"allOf": [{"properties": {"k": {"type": "string"}}}]})"), StringRule::yes);
+  EXPECT_EQ(rule(R"({"anyOf": [{"properties": {"j": {}}, "additionalProperties": false},
+                                {"properties": {"k": {"type": "string"}}}]})"),
+            StringRule::yes);
   EXPECT_EQ(string_rule({}, "k"), StringRule::no);
   EXPECT_EQ(rule("[]"), StringRule::no);
   EXPECT_EQ(rule(R"({"properties": [1]})"), StringRule::no);
