@@ -75,6 +75,40 @@ def test_a_cut_call_is_no_call(server):
         assert choice["finish_reason"] == "length" and "tool_calls" not in choice["message"], choice
 
 
+NOW = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
+
+
+@pytest.mark.parametrize("around, is_call", [("%s", True), ("```json\n%s\n```", True), ("<tools>\n%s\n</tools>", True), ("So: %s", False)])
+def test_an_answer_that_is_one_call_without_tags_is_a_call(server, around, is_call):
+    """SmolLM2 says again what it said before."""
+    text = around % NOW
+    turns = [("user", "The weather?"), ("assistant", text)] * 3 + [("user", "The weather?")]
+    body = {"messages": [{"role": role, "content": content} for role, content in turns], "max_tokens": 60}
+    plain = server.chat(**body).json()["choices"][0]
+    said = plain["message"]["content"]
+    assert (said == text or not is_call) and said.startswith(text[:4]) and plain["finish_reason"] == "stop", plain
+    choice = server.chat(**body, tools=TOOLS).json()["choices"][0]
+    events = [json.loads(data)["choices"][0] for _, data in server.chat(**body, tools=TOOLS, stream=True).events()[:-1]]
+    parts = [part for event in events for part in event["delta"].get("tool_calls", [])]
+    streamed = "".join(event["delta"].get("content") or "" for event in events)
+    if not is_call:
+        assert choice == plain and streamed == said and not parts
+        return
+    assert choice["finish_reason"] == events[-1]["finish_reason"] == "tool_calls" and choice["message"]["content"] == streamed == ""
+    (call,) = choice["message"]["tool_calls"]
+    assert call["function"] == {"name": "get_weather", "arguments": '{"city": "Rome"}'}
+    assert parts[0]["function"]["name"] == "get_weather" and "".join(p["function"].get("arguments", "") for p in parts) == '{"city": "Rome"}'
+
+
+def test_an_answer_in_a_format_that_was_asked_for_is_no_call(server):
+    schema = {"type": "object", "properties": {"name": {"const": "get_weather"}, "arguments": {"type": "object", "properties": {"city": {"const": "Rome"}},
+              "required": ["city"], "additionalProperties": False}}, "required": ["name", "arguments"], "additionalProperties": False}
+    turns = [("user", "The weather?"), ("assistant", NOW)] * 3 + [("user", "The weather?")]
+    choice = server.chat(messages=[{"role": role, "content": content} for role, content in turns], max_tokens=60, tools=TOOLS,
+                         response_format={"type": "json_schema", "json_schema": {"schema": schema}}).json()["choices"][0]
+    assert choice["finish_reason"] == "stop" and json.loads(choice["message"]["content"])["name"] == "get_weather", choice
+
+
 def test_history_must_pair_up(server):
     def ask(*messages):
         return server.post("/v1/chat/completions", {"max_tokens": 2, "tools": TOOLS, "messages": list(messages)})

@@ -22,6 +22,7 @@
 #include "server/front/worker_link.h"
 #include "server/worker/sandbox.h"
 #include "server/worker/worker.h"
+#include "text/tools/dialect.h"
 
 namespace hearth::cli {
 namespace {
@@ -177,12 +178,18 @@ server::WorkerModel headers(const Context& context, const model::Model& opened) 
   return model;
 }
 
+std::optional<text::ToolDialect> dialect_named(const Context& context) {
+  const auto name = context.args().text("tool-dialect");
+  return name ? std::optional(text::tool_dialect(*name)) : std::nullopt;
+}
+
 server::WorkerModel text_of(const Context& context, const std::shared_ptr<model::Model>& opened) {
   server::WorkerModel model;
   model.name = *context.args().text("name");
   model.opened = opened;
   model.embedding = decode::is_embedding_model(*opened);
   model.text = std::make_unique<model::ModelText>(*opened);
+  model.tool_dialect = dialect_named(context);
   return model;
 }
 
@@ -253,6 +260,7 @@ int run(Context& context) {
     model.facts = facts(context, loaded);
     model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
     model.facts["sampling_defaults"] = model.defaults;
+    model.tool_dialect = dialect_named(context);
     model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");
     if (const auto dir = context.args().text("disk-cache")) {
       const std::optional<std::string> state = state_of(loaded.engine->model());

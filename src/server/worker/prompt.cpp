@@ -101,9 +101,9 @@ std::optional<text::AnswerOptions> answer_options(const Generation& g, const Pro
   return options;
 }
 
-void find_markup(PromptModel& model, const std::string& template_source) {
+void find_markup(PromptModel& model, const std::string& template_source, std::optional<text::ToolDialect> dialect) {
   const text::Tokenizer& tokenizer = model.text.tokenizer();
-  model.dialect = text::choose_dialect(template_source, tokenizer);
+  model.dialect = dialect ? *dialect : text::choose_dialect(template_source, tokenizer);
   model.reasoning = text::choose_reasoning(template_source, tokenizer);
   const text::ToolShape shape = text::tool_shape(model.dialect);
   constexpr std::string_view kGemmaQuote = "<|\"|>";  // around strings of ArgumentForm::gemma_values
@@ -123,9 +123,10 @@ void find_markup(PromptModel& model, const std::string& template_source) {
   if (model.reasoning) model.closers = find_closers(model, model.reasoning->close);
 }
 
-void find_markup(PromptModel& model, const model::Templates& templates) {
+void find_markup(PromptModel& model, const model::Templates& templates, std::optional<text::ToolDialect> dialect) {
   for (const char* name : {"tool_use", "default"})
-    if (const auto found = templates.find(name); found != templates.end()) return find_markup(model, found->second);
+    if (const auto found = templates.find(name); found != templates.end())
+      return find_markup(model, found->second, dialect);
 }
 
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools) {

@@ -39,9 +39,11 @@ struct Markup {
 // no token with text stands before it.
 std::string_view answer_bytes(const PromptModel& model, int32_t id, bool first, Markup markup);
 
-// The family's markup, from its template and vocabulary.
-void find_markup(PromptModel& model, const std::string& template_source);
-void find_markup(PromptModel& model, const model::Templates& templates);
+// The family's markup, from its template and vocabulary; that of calls by the dialect where one is given.
+void find_markup(PromptModel& model, const std::string& template_source,
+                 std::optional<text::ToolDialect> dialect = std::nullopt);
+void find_markup(PromptModel& model, const model::Templates& templates,
+                 std::optional<text::ToolDialect> dialect = std::nullopt);
 
 // The functions that a request offers.
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools);

@@ -51,7 +51,7 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
                 .defaults = model.defaults};
-  find_markup(p, model.engine->model().templates());
+  find_markup(p, model.engine->model().templates(), model.tool_dialect);
   if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
     p.newline_ids = newline;
   return p;

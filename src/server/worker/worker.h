@@ -16,6 +16,7 @@
 #include "decode/scheduler.h"
 #include "model/model_text.h"
 #include "server/worker/call_session.h"
+#include "text/tools/dialect.h"
 
 namespace hearth::server {
 
@@ -29,6 +30,7 @@ struct WorkerModel {
   int64_t adapter_bytes = 0;                   // kept for adapters that come later
   json::Object facts;                          // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
+  std::optional<text::ToolDialect> tool_dialect;  // absent: as template and vocabulary say
   decode::SchedulerOptions scheduler;
   std::optional<decode::PrefixDiskOptions> disk;  // where prefixes outlive the process
 };

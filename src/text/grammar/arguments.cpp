@@ -52,7 +52,8 @@ class ArgumentCompiler {
   // Texts of an argument that is a string: all, or those of an automaton.
   struct Texts {
     bool all = false, null = false;
-    std::vector<Expr> some;
+    std::vector<std::function<Expr()>> some;
+    std::string key;  // says the same as `some`
   };
 
   bool tagged() const { return n_.form == ArgumentNotation::Form::tagged; }
@@ -138,14 +139,10 @@ class ArgumentCompiler {
     Texts texts;
     collect(set, place, texts, 0);
     const bool other_null = rule == Rule::text_or_null && !texts.null;
-    if (texts.all && !other_null) return any_text();
-    if (texts.all) texts.some.push_back(exact(all_texts()));
-    Dfa some = b_.to_dfa(b_.choice(std::move(texts.some)), "a string");
-    if (rule == Rule::text_or_null) {
-      some = difference(some, literal_dfa(kNullWord), b_.budget());
-      if (texts.null) some = b_.to_dfa(b_.choice({exact(std::move(some)), b_.literal(kNullWord)}), "a string or null");
-    }
-    return some_text(some);
+    if (texts.all && !other_null) return b_.kept("text " + n_.close + n_.section_open, [&] { return any_text(); });
+    const std::string key =
+        fmt::format("texts {} {} {}{}\n{}", n_.close, rule == Rule::text_or_null, texts.all, texts.null, texts.key);
+    return b_.kept(key, [&] { return some_text(texts, rule); });
   }
 
   void collect(const SchemaParts& parts, const std::string& path, Texts& texts, int depth) {
@@ -160,8 +157,8 @@ class ArgumentCompiler {
       for (const json::Value* value : *values) {
         if (!reader_.admits(*flat, *value, path)) continue;
         if (value->is_null()) texts.null = true;
-        else if (value->string()->empty()) texts.some.push_back(b_.empty());
-        else texts.some.push_back(b_.literal(*value->string()));
+        else texts.some.push_back([this, value] { return b_.literal(*value->string()); });
+        texts.key += json::dump(*value) + "\n";
       }
       return;
     }
@@ -170,23 +167,31 @@ class ArgumentCompiler {
     if (!(types & kString)) return;
     const SchemaReader::Counts length = reader_.counts(*flat, "minLength", "maxLength", path);
     if (length.max < length.min) return;
-    const std::vector<Expr> contents = reader_.contents(*flat, Encoding::raw, path);
     const uint32_t longest = length.max == GrammarBuilder::kUnbounded ? length.min : length.max;
     if (longest > kMarkedLengthMax)
       fail(ErrorKind::invalid_argument,
            "schema keyword \"{}\" at {}: calls of this family hold strings to at most {} characters, not {}; with "
            "tool_grammar false they are not held to the schema",
            length.max == GrammarBuilder::kUnbounded ? "minLength" : "maxLength", path, kMarkedLengthMax, longest);
-    if (contents.empty() && !length.bounded()) texts.all = true;
-    else texts.some.push_back(exact(reader_.bounded(contents, length, Encoding::raw, path)));
+    std::string content;
+    for (const SchemaPart& part : *flat)
+      for (const char* keyword : {"pattern", "format"})
+        if (const json::Value* v = part.schema->get(keyword)) content += keyword + json::dump(*v);
+    if (content.empty() && !length.bounded()) {
+      texts.all = true;
+      return;
+    }
+    texts.key += fmt::format("{} {} {}\n", length.min, length.max, content);
+    texts.some.push_back([this, flat = *flat, length, path] {
+      return exact(reader_.bounded(reader_.contents(flat, Encoding::raw, path), length, Encoding::raw, path));
+    });
   }
 
-  // Any text up to the closing tag; the same automata for every argument.
+  // Any text up to the closing tag: one automaton for every argument.
   Expr any_text() {
-    if (any_text_) return *any_text_;
     const Dfa all = b_.to_dfa(b_.sequence({exact(all_texts()), b_.literal(n_.close)}), "a string");
     Dfa plain = intersection(all, up_to_text(n_.close, b_.budget()), b_.budget());
-    if (n_.section_open.empty()) return *(any_text_ = b_.apart(std::make_shared<const Dfa>(std::move(plain))));
+    if (n_.section_open.empty()) return b_.apart(std::make_shared<const Dfa>(std::move(plain)));
     const Expr blanks = b_.regex("[ \\t\\r\\n]*");
     const Expr rest = b_.repeat(b_.bytes(ByteSet::all()), 0);
     const Dfa sections = b_.to_dfa(b_.sequence({blanks, b_.literal(n_.section_open), rest}), "a string");
@@ -195,13 +200,24 @@ class ArgumentCompiler {
     const Expr end = b_.sequence({b_.literal(n_.section_close), blanks, b_.literal(n_.close)});
     const Dfa ended = first_match(b_.to_dfa(b_.sequence({rest, end}), "a string"));
     const Dfa inside = intersection(b_.to_dfa(b_.sequence({exact(all_texts()), end}), "a string"), ended, b_.budget());
-    any_text_ = b_.choice({b_.apart(std::make_shared<const Dfa>(std::move(plain))),
-                           b_.sequence({b_.literal(n_.section_open), b_.apart(std::make_shared<const Dfa>(inside))})});
-    return *any_text_;
+    return b_.choice({b_.apart(std::make_shared<const Dfa>(std::move(plain))),
+                      b_.sequence({b_.literal(n_.section_open), b_.apart(std::make_shared<const Dfa>(inside))})});
   }
 
   // These texts alone, where the notation can hold them.
-  Expr some_text(const Dfa& given) {
+  Expr some_text(const Texts& texts, Rule rule) {
+    std::vector<Expr> parts;
+    for (const auto& make : texts.some) parts.push_back(make());
+    if (texts.all) parts.push_back(exact(all_texts()));
+    Dfa some = b_.to_dfa(b_.choice(std::move(parts)), "a string");
+    if (rule == Rule::text_or_null) {
+      some = difference(some, literal_dfa(kNullWord), b_.budget());
+      if (texts.null) some = b_.to_dfa(b_.choice({exact(std::move(some)), b_.literal(kNullWord)}), "a string or null");
+    }
+    return closed_text(some);
+  }
+
+  Expr closed_text(const Dfa& given) {
     Budget& budget = b_.budget();
     if (n_.section_open.empty()) {
       const Dfa texts = intersection(given, without_text(n_.close, budget), budget);
@@ -226,7 +242,6 @@ class ArgumentCompiler {
   const ArgumentNotation& n_;
   SchemaReader reader_;
   std::deque<SchemaCompiler> values_;  // tagged with sections: outside of them, inside
-  std::optional<Expr> any_text_;
 };
 
 }  // namespace

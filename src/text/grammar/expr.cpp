@@ -134,6 +134,13 @@ void GrammarBuilder::define(RuleId rule, Expr body) {
 
 Expr GrammarBuilder::call(RuleId rule) { return add({.kind = Kind::rule, .a = rule.index}); }
 
+Expr GrammarBuilder::kept(const std::string& key, const std::function<Expr()>& make) {
+  if (const auto found = kept_.find(key); found != kept_.end()) return found->second;
+  const Expr made = make();
+  kept_.emplace(key, made);
+  return made;
+}
+
 Dfa GrammarBuilder::to_dfa(Expr e, std::string_view what) {
   Nfa nfa;
   const uint32_t start = nfa.add_state(), accept = nfa.add_state();

@@ -7,6 +7,7 @@
 //   GrammarPtr grammar = b.compile(call);
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,6 +74,8 @@ class GrammarBuilder {
   std::optional<Counted> as_counted(Expr e) const;
   Expr counted(grammar::DfaPtr unit, uint32_t min, uint32_t max);
   grammar::Budget& budget() { return budget_; }
+  // One part for each key: what many schemas have in common is made once.
+  Expr kept(const std::string& key, const std::function<Expr()>& make);
 
   enum class Kind : uint8_t { empty, literal, automaton, counted, sequence, choice, repeat, rule };
   struct Node {
@@ -101,6 +104,7 @@ class GrammarBuilder {
   std::vector<grammar::DfaPtr> automata_;
   std::vector<Rule> rules_;
   std::map<std::pair<grammar::Points, grammar::Encoding>, uint32_t> points_;
+  std::map<std::string, Expr> kept_;
   grammar::Budget budget_;
 };
 

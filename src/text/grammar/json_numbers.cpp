@@ -153,21 +153,32 @@ Decimal magnitude(Decimal d) {
 
 }  // namespace
 
-Expr JsonParts::number(const NumberLimits& given) {
-  NumberLimits limits = given;
+Expr JsonParts::number(const NumberLimits& limits) {
   const bool integer = limits.integer || limits.multiple_of > 1;
-  if (!limits.low && !limits.high && limits.multiple_of == 1) {
-    if (!doubles_)
-      return regex_expr(b_, integer ? "-?(0|[1-9][0-9]*)" : "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?", {});
+  const bool bounded = limits.low || limits.high || limits.multiple_of != 1;
+  if (!bounded && !doubles_)
+    return regex_expr(b_, integer ? "-?(0|[1-9][0-9]*)" : "-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?", {});
+  if (!bounded)
     return regex_expr(
         b_, integer ? "-?(0|[1-9][0-9]{0,199})" : "-?(0|[1-9][0-9]{0,199})(\\.[0-9]{1,200})?([eE][+-]?[0-9]{1,2})?",
         {});
-  }
-  if (doubles_ && limits.multiple_of == 1) {
+  if (!doubles_ || limits.multiple_of != 1) return bounded_number(limits);
+  const auto spelled = [](const std::optional<Decimal>& d) {
+    return d ? fmt::format("{}{}.{}", d->negative ? "-" : "", d->whole, d->fraction) : "";
+  };
+  const std::string key = fmt::format("number {} {} {} {} {}", integer, spelled(limits.low), limits.low_excluded,
+                                      spelled(limits.high), limits.high_excluded);
+  return b_.kept(key, [&] {
+    NumberLimits closed = limits;
     const std::string digits(kDigitsMax, '9');
-    if (!limits.high) limits.high = Decimal{.whole = digits};
-    if (!limits.low) limits.low = Decimal{.negative = true, .whole = digits};
-  }
+    if (!closed.high) closed.high = Decimal{.whole = digits};
+    if (!closed.low) closed.low = Decimal{.negative = true, .whole = digits};
+    return b_.apart(std::make_shared<const Dfa>(b_.to_dfa(bounded_number(closed), "a number")));
+  });
+}
+
+Expr JsonParts::bounded_number(const NumberLimits& limits) {
+  const bool integer = limits.integer || limits.multiple_of > 1;
   std::vector<Expr> signs;
   const auto add = [&](const Range& range, bool negative) {
     Dfa dfa = Magnitudes(range, integer, limits.multiple_of).make(b_.budget());

@@ -15,6 +15,8 @@ JsonParts::JsonParts(GrammarBuilder& builder, const JsonOptions& options, JsonNo
     : b_(builder),
       notation_(std::move(notation)),
       doubles_(options.doubles),
+      same_parts_(
+          fmt::format("{} {} {} {} {} ", options.any_whitespace, doubles_, marked(), notation_.mark, notation_.never)),
       character_(std::make_shared<const Dfa>(json_character_dfa())) {
   quote_ = b_.literal(marked() ? notation_.mark : "\"");
   if (!notation_.never.empty()) {
@@ -83,22 +85,25 @@ Expr JsonParts::constant(const json::Value& value) {
   return b_.sequence(std::move(parts));
 }
 
+// Both hold each other: while one is made, its rule stands for it.
 Expr JsonParts::any() {
-  if (!any_) {
+  if (any_) return b_.call(*any_);
+  return b_.kept(same_parts_ + "any", [&] {
     any_ = b_.rule("any JSON value");
     const Expr any = b_.call(*any_), object = this->object();
     b_.define(*any_, b_.choice({string(), number({}), b_.literal("true"), b_.literal("false"), b_.literal("null"),
                                 object, elements({}, any, 0, GrammarBuilder::kUnbounded)}));
-  }
-  return b_.call(*any_);
+    return any;
+  });
 }
 
 Expr JsonParts::object() {
-  if (!object_) {
+  if (object_) return b_.call(*object_);
+  return b_.kept(same_parts_ + "object", [&] {
     object_ = b_.rule("any JSON object");
     b_.define(*object_, members({}, b_.sequence({other_key({}, {}), colon_, any()})));
-  }
-  return b_.call(*object_);
+    return b_.call(*object_);
+  });
 }
 
 Expr JsonParts::members(const std::vector<Member>& members, std::optional<Expr> extra) {

@@ -1,11 +1,9 @@
 // Parts of JSON texts: strings, numbers, constants, punctuation. Internal to text/grammar.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -79,16 +77,16 @@ class JsonParts {
  private:
   bool marked() const { return notation_.strings == JsonNotation::Strings::marked; }
   Expr marked_string(uint32_t min, uint32_t max);
-  DfaPtr marked_content(uint32_t min, uint32_t max);
+  Expr bounded_number(const NumberLimits& limits);
   Expr enclosed(Expr content);
   Dfa bare_names();
 
   GrammarBuilder& b_;
   const JsonNotation notation_;
   const bool doubles_;
+  const std::string same_parts_;  // of the builder's kept parts
   DfaPtr character_;
   Expr space_, comma_, colon_, quote_;
-  std::map<std::pair<uint32_t, uint32_t>, DfaPtr> marked_contents_;
   std::optional<RuleId> any_, object_;
 };
 

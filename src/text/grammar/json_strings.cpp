@@ -45,41 +45,33 @@ std::string JsonParts::text(const std::string& string) const {
 
 std::string JsonParts::name(const std::string& name) const { return marked() && is_bare(name) ? name : text(name); }
 
-// Automata of the content of strings that hold no mark.
-DfaPtr JsonParts::marked_content(uint32_t min, uint32_t max) {
-  DfaPtr& made = marked_contents_[{min, max}];
-  if (made) return made;
-  const Expr unit = marked() ? b_.points(negated({}), Encoding::raw) : b_.automaton(character_);
-  const Dfa all = b_.to_dfa(b_.repeat(unit, min, max), "a string of bounded length");
-  made = std::make_shared<const Dfa>(intersection(all, without_text(notation_.mark, b_.budget()), b_.budget()));
-  return made;
-}
-
 Expr JsonParts::marked_string(uint32_t min, uint32_t max) {
+  Budget& budget = b_.budget();
+  const Expr unit = marked() ? b_.points(negated({}), Encoding::raw) : b_.automaton(character_);
   const bool unbounded = max == GrammarBuilder::kUnbounded;
   if (min == 0 && unbounded) {
     // Up to the closing mark or quote: the same automaton wherever a string stands.
-    DfaPtr& made = marked_contents_[{min, max}];
-    if (!made) {
-      const Expr unit = marked() ? b_.points(negated({}), Encoding::raw) : b_.automaton(character_);
-      const Dfa all = b_.to_dfa(b_.sequence({b_.repeat(unit, 0), quote_}), "a string");
-      const Dfa rule = marked() ? up_to_text(notation_.mark, b_.budget()) : without_text(notation_.mark, b_.budget());
-      made = std::make_shared<const Dfa>(intersection(all, rule, b_.budget()));
-    }
-    return b_.sequence({quote_, b_.apart(made)});
+    const Dfa all = b_.to_dfa(b_.sequence({b_.repeat(unit, 0), quote_}), "a string");
+    const Dfa rule = marked() ? up_to_text(notation_.mark, budget) : without_text(notation_.mark, budget);
+    return b_.sequence({quote_, b_.apart(std::make_shared<const Dfa>(intersection(all, rule, budget)))});
   }
-  if ((unbounded ? min : max) <= kMarkedLengthMax) return enclosed(b_.apart(marked_content(min, max)));
+  if ((unbounded ? min : max) <= kMarkedLengthMax) {
+    const Dfa all = b_.to_dfa(b_.repeat(unit, min, max), "a string of bounded length");
+    const Dfa rule = without_text(notation_.mark, budget);
+    return enclosed(b_.apart(std::make_shared<const Dfa>(intersection(all, rule, budget))));
+  }
   // Longer ones are counted, and hold the mark's first character as an escape alone.
   ByteSet first;
   first.add(static_cast<uint8_t>(notation_.mark.front()));
-  const Dfa unit = difference(marked() ? json_character_dfa() : *character_, bytes_dfa(first), b_.budget());
-  const Expr content = b_.counted(std::make_shared<const Dfa>(unit), min, max);
+  const Dfa character = difference(marked() ? json_character_dfa() : *character_, bytes_dfa(first), budget);
+  const Expr content = b_.counted(std::make_shared<const Dfa>(character), min, max);
   return b_.sequence({b_.literal("\""), content, b_.literal("\"")});
 }
 
 Expr JsonParts::string(uint32_t min, uint32_t max) {
   if (max == 0) return enclosed(b_.empty());
-  return notation_.mark.empty() ? enclosed(b_.counted(character_, min, max)) : marked_string(min, max);
+  if (notation_.mark.empty()) return enclosed(b_.counted(character_, min, max));
+  return b_.kept(fmt::format("{}string {} {}", same_parts_, min, max), [&] { return marked_string(min, max); });
 }
 
 Expr JsonParts::quoted(Expr content, std::string_view what) {
@@ -101,14 +93,22 @@ Expr JsonParts::key(DfaPtr names) {
 }
 
 Expr JsonParts::other_key(const std::vector<std::string>& names, const std::vector<DfaPtr>& patterns) {
-  if (names.empty() && patterns.empty()) return marked() ? key(std::make_shared<const Dfa>(bare_names())) : string();
-  const Expr any = b_.repeat(b_.points(negated({}), encoding()), 0);
-  std::vector<Expr> taken;
-  for (const std::string& name : names) taken.push_back(b_.literal(marked() ? name : json_escaped(name)));
-  for (const DfaPtr& pattern : patterns) taken.push_back(b_.automaton(pattern));
-  const Dfa all = marked() ? bare_names() : b_.to_dfa(any, "a member's name");
-  return key(std::make_shared<const Dfa>(
-      difference(all, b_.to_dfa(b_.choice(std::move(taken)), "the names of members"), b_.budget())));
+  if (names.empty() && patterns.empty())
+    return marked() ? b_.kept("bare names", [&] { return b_.apart(std::make_shared<const Dfa>(bare_names())); })
+                    : string();
+  const auto make = [&] {
+    std::vector<Expr> taken;
+    for (const std::string& name : names) taken.push_back(b_.literal(marked() ? name : json_escaped(name)));
+    for (const DfaPtr& pattern : patterns) taken.push_back(b_.automaton(pattern));
+    const Dfa all =
+        marked() ? bare_names() : b_.to_dfa(b_.repeat(b_.points(negated({}), encoding()), 0), "a member's name");
+    return key(std::make_shared<const Dfa>(
+        difference(all, b_.to_dfa(b_.choice(std::move(taken)), "the names of members"), b_.budget())));
+  };
+  if (!patterns.empty()) return make();
+  std::string others = same_parts_ + "others";
+  for (const std::string& name : names) others += " " + json_quoted(name);
+  return b_.kept(others, make);
 }
 
 }  // namespace hearth::text::grammar

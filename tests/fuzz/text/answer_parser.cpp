@@ -22,6 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[1] & 4) options.reasoning = text::ReasoningMarkers{"<think>", "</think>", (data[1] & 8) != 0};
   options.reasoning_open = data[1] & 16;
   if (data[1] & 32) options.tools.clear();
+  options.bare_calls = !(data[1] & 128);
 
   text::Detokenizer detokenizer;
   std::string answer = detokenizer.push({reinterpret_cast<const char*>(data) + 2, size - 2});

@@ -6,6 +6,7 @@
 
 #include "answer_samples.h"
 #include "schema_check.h"
+#include "text/grammar/constraint.h"
 
 namespace hearth::text {
 namespace {
@@ -276,6 +277,48 @@ TEST(CallGrammar, a_bare_call_opens_an_answer_or_there_is_none) {
   EXPECT_FALSE(begins(required, "He"));
 }
 
+// As many as a large agent has.
+TEST(CallGrammar, tens_of_tools_fit) {
+  const json::Value schema = parsed(R"({"type": "object", "properties": {
+      "path": {"type": "string"}, "old": {"type": "string"}, "new": {"type": ["string", "null"]},
+      "limit": {"type": "integer", "minimum": 0}, "scale": {"type": "number"}, "mode": {"enum": ["a", "b", "c"]},
+      "name": {"type": "string", "minLength": 1, "maxLength": 64}, "lines": {"type": "array", "items": {"type": "string"}},
+      "edits": {"type": "array", "items": {"type": "object", "properties": {"from": {"type": "string"}, "to": {"type": "string"}}}}},
+      "required": ["path", "edits"]})");
+  std::vector<ToolSpec> tools;
+  for (int i = 0; i < 60; ++i) tools.push_back({fmt::format("tool_{}", i), "", schema});
+  for (const ToolDialect dialect : {qwen3_coder, minicpm5, gemma4, llama3, mistral}) {
+    SCOPED_TRACE(name_of(dialect));
+    const GrammarPtr grammar = grammar_of(dialect, tools);
+    const ToolShape shape = tool_shape(dialect);
+    EXPECT_TRUE(begins(grammar, fmt::format("{}{}{}tool_59", shape.opener, shape.list_open, shape.before_name)));
+  }
+}
+
+// Free until the marker; from it on nothing but calls, then an end.
+TEST(CallGrammar, rules_from_the_marker_on) {
+  const std::vector<ToolSpec> tools = one_tool(R"({"v": {"type": "integer"}})", R"(["v"])");
+  GrammarBuilder b;
+  const GrammarPtr grammar = b.compile(calls_behind_opener(b, {.dialect = qwen3_coder, .tools = tools}));
+  ConstraintOptions options;
+  options.begin = ConstraintOptions::Begin::at_marker;
+  options.marker = tool_shape(qwen3_coder).opener;
+  const auto vocabulary = vocabulary_of({"<tool_call>", "</tool_call>", "Hi", "7"});
+  Constraint constraint(grammar, vocabulary, options);
+  const auto push = [&](std::string_view text) {
+    for (const char c : text) constraint.accept(3 + static_cast<uint8_t>(c));
+  };
+  push("Hi <tool_call");
+  EXPECT_TRUE(constraint.free());
+  push(">\n<function=f>\n<parameter=v>\n");
+  EXPECT_FALSE(constraint.free());
+  EXPECT_FALSE(constraint.accepting());
+  EXPECT_THROW(push("x"), Error);
+  push("7\n</parameter>\n</function>\n</tool_call>");
+  EXPECT_TRUE(constraint.accepting());
+  EXPECT_THROW(push("!"), Error);
+}
+
 // ---- properties
 
 class RandomSchemas {
@@ -295,6 +338,7 @@ class RandomSchemas {
     }
     root["properties"] = std::move(properties);
     root["required"] = std::move(required);
+    root["additionalProperties"] = false;  // no grammar keeps names that it does not know from coming twice
     root["$defs"] = parsed(
         R"({"text": {"type": "string"}, "list": {"type": "array", "maxItems": 2, "items": {"$ref": "#/$defs/list"}}})");
     return root;
@@ -394,7 +438,7 @@ std::optional<std::string> random_text(const GrammarPtr& grammar, uint64_t seed)
 TEST(CallGrammar, what_it_lets_through_is_read_as_calls_that_validate) {
   int read = 0, ended = 0, drawn = 0;
   for (const ToolDialect dialect : {qwen3_coder, minicpm5, gemma4, hermes, llama3, mistral, mistral_args})
-    for (uint64_t seed = 0; seed < 40; ++seed) {
+    for (uint64_t seed = 0; seed < 12; ++seed) {
       RandomSchemas schemas(seed);
       std::vector<ToolSpec> tools = {{"f", "", schemas.tool()}, {"get_it", "", schemas.tool()}};
       const GrammarPtr grammar = grammar_of(dialect, tools, seed % 3 != 0);
