@@ -60,9 +60,10 @@ inline constexpr std::array kRowFlags = {
          .min = 1,
          .max = 1 << 28},
     Flag{.name = "tool-dialect",
-         .kind = ValueKind::choice,
-         .value = "hermes|qwen3-coder|minicpm5|gemma4|llama3|mistral|mistral-args|generic",
-         .help = "how the model writes calls of tools (default: as its chat template and vocabulary say)"},
+         .kind = ValueKind::text,
+         .value = "NAME",
+         .help = "how the model writes calls of tools: hermes, qwen3-coder, minicpm5, gemma4, llama3, mistral, "
+                 "mistral-args, generic (default: as its chat template and vocabulary say)"},
 };
 inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
 

@@ -184,7 +184,7 @@ BAD = [
     ("no text", json.dumps({"id": 1, "type": "prompt"}), "text"),
     ("a temperature of 6", json.dumps({"id": 1, "type": "set_sampling", "temperature": 6}), "temperature"),
     ("a bad stop", json.dumps({"id": 1, "type": "set_sampling", "stop": [""]}), "stop"),
-    ("a reasoning budget", json.dumps({"id": 1, "type": "set_sampling", "reasoning_budget": 5}), "reasoning_budget"),
+    ("a reasoning budget", json.dumps({"id": 1, "type": "set_sampling", "reasoning_budget": -5}), "reasoning_budget"),
     ("an effort", json.dumps({"id": 1, "type": "set_thinking", "effort": "much"}), "effort"),
 ]
 

@@ -26,6 +26,7 @@
 #include "server/front/headers.h"
 #include "server/front/instance.h"
 #include "server/front/serve.h"
+#include "text/tools/dialect.h"
 
 namespace hearth::cli {
 namespace {
@@ -222,6 +223,7 @@ server::FrontOptions front_options(const Context& context, const server::Instanc
   for (const auto* keys : {&o.auth.keys, &o.auth.admin_keys})
     for (const std::string& key : *keys) log::global().add_secret(key);
   log::global().add_secret(instance.token());
+  if (const auto dialect = args.text("tool-dialect")) text::tool_dialect(*dialect);  // a wrong name ends the start
   o.models.default_model = args.positional("MODEL").value_or("");
   o.models.served_name = args.text("served-model-name").value_or("");
   o.models.allowed = args.texts("allow-models");
