@@ -53,6 +53,15 @@ class Queue {
     return !closed_ || !out.empty();
   }
 
+  // The same, but waits at most so long for anything at all: perhaps nothing.
+  void take_within(std::chrono::nanoseconds at_most, std::vector<Item>& out) {
+    out.clear();
+    std::unique_lock lock(mutex_);
+    filled_.wait_for(lock, at_most, [&] { return closed_ || !items_.empty(); });
+    urgent_ = false;
+    std::swap(out, items_);
+  }
+
   // The same without waiting: perhaps nothing.
   void take_ready(std::vector<Item>& out) {
     out.clear();

@@ -123,7 +123,8 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
   if (raw.help) return show_help(help_of(*command));
   const hub::Env env = hub::process_env();
   const Settings settings = command->settings ? load_settings(working_folder(), env) : Settings{};
-  Context context(*command, resolve(*command, raw, env, settings), env);
+  const auto read_again = [&] { return resolve(*command, raw, env, load_settings(working_folder(), env)); };
+  Context context(*command, resolve(*command, raw, env, settings), env, read_again);
   log::Options logging;
   logging.level = context.quiet() ? log::Level::error : context.verbose() ? log::Level::debug : log::Level::warn;
   logging.colour = use_color(context.args().text("color").value_or("auto"), env, context.err_is_terminal());

@@ -105,12 +105,16 @@ LaunchPlan pi(const Served& served) {
 
 std::span<const Client> clients() {
   static constexpr std::array kClients = {
-      Client{"claude", "npm install -g @anthropic-ai/claude-code", 65'536, claude},
-      Client{"codex", "npm install -g @openai/codex", 32'768, codex},
-      Client{"opencode", "npm install -g opencode-ai", 32'768, opencode},
-      Client{"pi", "npm install -g --ignore-scripts @earendil-works/pi-coding-agent", 32'768, pi},
+      Client{"claude", "@anthropic-ai/claude-code", true, 65'536, claude},
+      Client{"codex", "@openai/codex", true, 32'768, codex},
+      Client{"opencode", "opencode-ai", true, 32'768, opencode},
+      Client{"pi", "@earendil-works/pi-coding-agent", false, 32'768, pi},
   };
   return kClients;
+}
+
+std::string install_line(const Client& client) {
+  return fmt::format("npm install -g {}{}", client.runs_scripts ? "" : "--ignore-scripts ", client.package);
 }
 
 }  // namespace hearth::cli

@@ -27,11 +27,14 @@ struct LaunchPlan {
 
 struct Client {
   std::string_view name;     // as typed, and as found on PATH
-  std::string_view install;  // the command that installs it
+  std::string_view package;  // of npm
+  bool runs_scripts;         // while it is installed: it does not work without
   int64_t context_min;       // positions below which it is of little use
   LaunchPlan (*plan)(const Served& served);
 };
 
 std::span<const Client> clients();
+
+std::string install_line(const Client& client);  // the command that a person installs it with
 
 }  // namespace hearth::cli

@@ -19,10 +19,11 @@ bool use_color(std::string_view when, const hub::Env& env, bool is_terminal) {
   return is_terminal && value("TERM") != "dumb";
 }
 
-Context::Context(const Command& command, Args args, hub::Env env)
+Context::Context(const Command& command, Args args, hub::Env env, std::function<Args()> read_again)
     : command_(command),
       args_(std::move(args)),
       env_(std::move(env)),
+      read_again_(std::move(read_again)),
       json_(command.json && args_.on("json")),
       quiet_(args_.on("quiet")),
       verbose_(args_.on("verbose") && !quiet_),

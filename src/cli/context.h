@@ -3,6 +3,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,10 +19,13 @@ bool use_color(std::string_view when, const hub::Env& env, bool is_terminal);
 
 class Context {
  public:
-  Context(const Command& command, Args args, hub::Env env);
+  // read_again: the arguments as files and environment say now, under the same words of the command line.
+  Context(const Command& command, Args args, hub::Env env, std::function<Args()> read_again = {});
 
   const Command& command() const { return command_; }
   const Args& args() const { return args_; }
+  // The arguments anew, after files of settings have changed. Throws as load_settings and resolve.
+  Args read_again() const { return read_again_(); }
   const hub::Env& env() const { return env_; }
   bool json() const { return json_; }
   bool quiet() const { return quiet_; }
@@ -72,6 +76,7 @@ class Context {
   const Command& command_;
   Args args_;
   hub::Env env_;
+  std::function<Args()> read_again_;
   mutable int out_error_ = 0;  // errno of the first write to stdout that failed
   bool json_, quiet_, verbose_, out_is_terminal_, err_is_terminal_, color_;
 };

@@ -7,8 +7,19 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/engine_flags.h"
+#include "cli/sampling_flags.h"
 
 namespace hearth::cli {
+
+// A flag of generation whose absence means that nothing was said.
+consteval Flag unset_flag(std::string_view name) {
+  for (Flag flag : kSamplingFlags)
+    if (flag.name == name) {
+      flag.fallback = {};
+      return flag;
+    }
+  throw "no sampling flag has this name";
+}
 
 // Besides kEngineFlags.
 inline constexpr std::array kRowFlags = {
@@ -42,6 +53,16 @@ inline constexpr std::array kRowFlags = {
              "memory kept for adapters (default: four of rank 32, at most a sixteenth of the budget); 0: none can be "
              "mounted",
          .min = 0},
+    Flag{.name = "demote-idle",
+         .kind = ValueKind::duration,
+         .value = "TIME",
+         .fallback = "300s",
+         .help = "with --disk-cache: prefixes unused for so long are kept there alone, not in memory; 0: never",
+         .min = 0},
+    Flag{.name = "thinking",
+         .kind = ValueKind::choice,
+         .value = "on|off",
+         .help = "whether models that may reason first do so, where a request does not say"},
     Flag{.name = "temperature",
          .kind = ValueKind::number,
          .value = "T",
@@ -64,6 +85,12 @@ inline constexpr std::array kRowFlags = {
          .value = "NAME",
          .help = "how the model writes calls of tools: hermes, qwen3-coder, minicpm5, gemma4, llama3, mistral, "
                  "mistral-args, generic (default: as its chat template and vocabulary say)"},
+    unset_flag("hlg-sampling"),
+    unset_flag("hlg-width"),
+    unset_flag("hlg-toe"),
+    unset_flag("hlg-shoulder"),
+    unset_flag("hlg-pivot-offset"),
+    unset_flag("hlg-pivot"),
 };
 inline constexpr auto kWorkerFlags = joined(kEngineFlags, kRowFlags);
 
@@ -74,13 +101,18 @@ consteval Flag row_flag(std::string_view name) {
   throw "no row flag has this name";
 }
 
-// The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given. A model's own settings
-// stand between: they win over files, and what a person says for this run wins over them.
+// Worker flags that the front's answers name too: they hold from its start to its end.
+inline constexpr std::string_view kFixedFlags[] = {"memory-budget", "numerics"};
+bool is_fixed(std::string_view flag);
+
+// The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given; those of kFixedFlags as
+// at the start. A model's own settings stand between: they win over files, and what a person says for this run wins
+// over them.
 struct WorkerArguments {
   std::vector<std::string> of_files, of_this_run;
   std::vector<std::string> with(const std::vector<std::string>& of_model) const;
 };
-WorkerArguments worker_arguments(const Context& context);
+WorkerArguments worker_arguments(const Args& args, const Args& at_start);
 
 // Sampling fields of the flags over those of the model's generation_config, by the names of requests.
 json::Object sampling_defaults(const Context& context, const json::Object& generation_config);

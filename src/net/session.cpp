@@ -90,6 +90,7 @@ void Session::on_deadline() {
   switch (state_) {
     case State::head:
       if (in_.empty()) return close(Exchange::End::cut);
+      idle_since = kBusy;
       path_ = path_said(in_);
       return refuse(408, fmt::format("the request's headers took more than {} ms", limits_.head_time.count()));
     case State::body: return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()));
@@ -164,6 +165,7 @@ bool Session::advance_head() {
   }
   const auto scanned = scanner_->scan(in_);
   if (const auto* refusal = std::get_if<Refusal>(&scanned)) {
+    idle_since = kBusy;
     path_ = path_said(in_);
     return refuse(refusal->status, refusal->sentence), false;
   }

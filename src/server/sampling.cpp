@@ -112,11 +112,16 @@ decode::SamplerOptions sampler_options(const json::Object& request, const json::
   fields.whole("frequency_context_size", o.frequency_context);
   if (const json::Value* seed = fields.find("seed")) o.seed = static_cast<uint64_t>(Fields::whole_of("seed", *seed));
   if (const json::Value* bias = fields.find("logit_bias")) o.logit_bias = biases(*bias, V);
-  // The two curves exclude each other: one that the request has puts the other's default out.
-  const bool own = request.find("hlg") || request.find("curve");
-  const auto of_curve = [&](std::string_view key) { return own ? request.find(key) : fields.find(key); };
-  if (const json::Value* value = of_curve("hlg"); value && !value->is_null()) hlg(*value, o);
-  if (const json::Value* value = of_curve("curve"); value && !value->is_null()) curve(*value, o);
+  // The two curves exclude each other: one that the request has puts the other's default out. What the request leaves
+  // out of its hlg is the server's.
+  const auto given = [](const json::Object& from, std::string_view key) {
+    const json::Value* value = from.find(key);
+    return value && !value->is_null() ? value : nullptr;
+  };
+  const json::Value *own_hlg = given(request, "hlg"), *own_curve = given(request, "curve");
+  if (const json::Value* value = given(defaults, "hlg"); value && (own_hlg || !own_curve)) hlg(*value, o);
+  if (own_hlg) hlg(*own_hlg, o);
+  if (const json::Value* value = own_hlg ? own_curve : fields.find("curve")) curve(*value, o);
   if (o.top_p == 0) o.top_p = 1;  // off, as clients write it
   decode::validate(o, V);
   return o;

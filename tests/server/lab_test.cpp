@@ -5,6 +5,7 @@
 
 #include "server/dialects/sampling_fields.h"
 #include "server/http/problem.h"
+#include "server/sampling.h"
 
 namespace hearth::server::lab {
 namespace {
@@ -105,6 +106,24 @@ TEST(Lab, documents) {
   const json::Value signal = signal_writer()->document(head, {a});
   EXPECT_EQ(*signal.get("object")->string(), "signal");
   EXPECT_EQ(signal.get("entropy")->as_double(""), 1.5);
+}
+
+TEST(SamplingFields, what_a_request_leaves_out_of_its_curve_is_the_servers) {
+  const auto drawn = [](const std::string& request, const std::string& defaults) {
+    return sampler_options(body_of(request), body_of(defaults), 100);
+  };
+  const std::string hlg = R"({"hlg": {"enabled": true, "width": 1.5}})", points = "{\"curve\": {" + kPoints + "}}";
+  EXPECT_EQ(drawn("{}", hlg).hlg_width, 1.5);
+  EXPECT_TRUE(drawn(R"({"hlg": null, "curve": null})", hlg).hlg);
+  const decode::SamplerOptions both = drawn(R"({"hlg": {"shoulder": 2}})", hlg);
+  EXPECT_TRUE(both.hlg && both.hlg_width == 1.5 && both.hlg_shoulder == 2);
+  EXPECT_FALSE(drawn(R"({"hlg": {"enabled": false}})", hlg).hlg);
+  const decode::SamplerOptions by_points = drawn(points, hlg);
+  EXPECT_FALSE(by_points.hlg) << "the two exclude each other: the request's puts the default out";
+  EXPECT_EQ(by_points.curve.size(), 2u);
+  const decode::SamplerOptions by_hlg = drawn(R"({"hlg": {}})", points);
+  EXPECT_TRUE(by_hlg.hlg && by_hlg.curve.empty());
+  EXPECT_EQ(drawn("{}", points).curve.size(), 2u);
 }
 
 TEST(SamplingFields, curves_are_checked_where_they_are_read) {

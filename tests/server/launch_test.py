@@ -110,3 +110,131 @@ def test_a_key_is_passed_on_and_checked_first(tmp_path, clients, model_file):
     with socket as server:
         told = launch(server, "claude", path=clients)
         assert told.returncode == 2 and "--port" in told.stderr, told.stderr
+
+
+# --- a client that is missing ---
+
+NPM = """#!/bin/sh
+printf '%s\\n' "$@" > "$HOME/npm-argv"
+while [ $# -gt 1 ]; do
+  if [ "$1" = --prefix ]; then folder=$2; fi
+  shift
+done
+echo "added 1 package"
+mkdir -p "$folder/node_modules/.bin"
+cp "$HOME/fake-client" "$folder/node_modules/.bin/claude"
+"""
+OFFLINE = """#!/bin/sh
+echo "npm error code ENOTFOUND" >&2
+echo "npm error network request to https://registry.npmjs.org/x failed" >&2
+exit 1
+"""
+FULL = """#!/bin/sh
+echo "npm error code ENOSPC" >&2
+exit 228
+"""
+
+
+@pytest.fixture
+def shop(server, tmp_path):
+    """shop(script): a PATH on which npm is that script, and no client."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (server.home / "fake-client").write_text(FAKE)
+    (server.home / "fake-client").chmod(0o755)
+
+    def stock(script):
+        (folder / "npm").write_text(script)
+        (folder / "npm").chmod(0o755)
+        return folder
+
+    yield stock
+    for name in ("claude", "pi"):
+        launch(server, "--remove", name, path=folder)
+    (server.home / "fake-client").unlink()
+    (server.home / "npm-argv").unlink(missing_ok=True)
+
+
+def ours(server):
+    return server.home / ".local" / "share" / "hearth" / "clients"
+
+
+def test_a_missing_client_is_installed_into_our_folder(server, shop):
+    path = shop(NPM)
+    missing = launch(server, "claude", path=path)
+    assert missing.returncode == 3 and "hearth launch --install claude" in missing.stderr and not ours(server).exists(), missing.stderr
+    done = launch(server, "--install", "claude", "-p", "hi", path=path)
+    assert done.returncode == 7, done.stderr
+    assert f"npm install --prefix {ours(server) / 'claude'}" in done.stderr and "@anthropic-ai/claude-code" in done.stderr
+    told = (server.home / "npm-argv").read_text().splitlines()
+    assert told[:3] == ["install", "--prefix", str(ours(server) / "claude")] and told[-1] == "@anthropic-ai/claude-code"
+    assert seen(server)[0] == ["-p", "hi"]
+    (server.home / "npm-argv").unlink()
+    again = launch(server, "--install", "claude", path=path)
+    assert again.returncode == 7 and not (server.home / "npm-argv").exists(), "it is there"
+    assert launch(server, "claude", path=path).returncode == 7, "and found without the flag"
+    removed = launch(server, "--remove", "claude", path=path)
+    assert removed.returncode == 0 and not (ours(server) / "claude").exists(), removed.stderr
+    assert launch(server, "--remove", "claude", path=path).returncode == 3
+    assert launch(server, "--remove", "--install", "claude", path=path).returncode == 2
+
+
+def test_an_installed_client_of_the_person_is_taken_first(server, shop, clients):
+    shop(NPM)
+    done = launch(server, "--install", "claude", path=f"{clients}:{shop(NPM)}")
+    assert done.returncode == 7 and not (server.home / "npm-argv").exists()
+    assert (server.home / "argv").read_text().splitlines()[0] == str(clients / "claude")
+
+
+def test_print_installs_nothing_and_says_what_it_would(server, shop):
+    path = shop(NPM)
+    done = launch(server, "--install", "--print", "pi", path=path)
+    lines = done.stdout.splitlines()
+    assert done.returncode == 0 and not (server.home / "npm-argv").exists(), done.stderr
+    assert "'install' '--prefix'" in lines[0] and "'--ignore-scripts'" in lines[0], lines
+    assert lines[-1].startswith(f"'{ours(server) / 'pi' / 'node_modules' / '.bin' / 'pi'}' ")
+    document = json.loads(launch(server, "--install", "--json", "claude", path=path).stdout)
+    assert document["install"][1] == "install" and document["install"][-1] == "@anthropic-ai/claude-code"
+
+
+@pytest.mark.parametrize("script, code, words", [
+    (OFFLINE, 1, "npm's registry cannot be reached"), (FULL, 1, "exit code 228): npm error code ENOSPC"),
+    ("#!/bin/sh\nexit 0\n", 1, "there is no program"), (None, 3, "npm, which installs claude, is not on PATH"),
+])
+def test_what_hinders_an_installation_is_told(server, shop, tmp_path, script, code, words):
+    path = shop(script) if script else tmp_path / "nowhere"
+    done = launch(server, "--install", "claude", path=path, env=None if script else {"PATH": str(path)})
+    assert done.returncode == code and words in done.stderr, done.stderr
+    assert not (server.home / "argv").exists()
+
+
+# --- the page ---
+
+def test_web_opens_the_page(server, tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("xdg-open", "firefox"):
+        (folder / name).write_text(FAKE)
+        (folder / name).chmod(0o755)
+    assert launch(server, "web", path=folder).returncode == 7
+    assert (server.home / "argv").read_text().splitlines() == [str(folder / "xdg-open"), server.url + "/"]
+    for browser in ("firefox", str(folder / "firefox")):
+        assert launch(server, "web", path=folder, env={"BROWSER": browser}).returncode == 7
+        assert (server.home / "argv").read_text().splitlines() == [str(folder / "firefox"), server.url + "/"]
+    shown = launch(server, "--print", "web", path=folder)
+    assert shown.stdout == f"'{folder / 'xdg-open'}' '{server.url}/'\n", shown.stderr
+    for more in (("--model", "x", "web"), ("--install", "web"), ("web", "two")):
+        assert launch(server, *more, path=folder).returncode == 2, more
+
+
+def test_web_without_a_browser_names_the_address(server, tmp_path):
+    done = launch(server, "web", path=tmp_path, env={"PATH": str(tmp_path)})
+    assert done.returncode == 3 and f"open {server.url}/ yourself" in done.stderr, done.stderr
+
+
+def test_flags_and_environment_name_model_and_key(server, clients):
+    model = server.get("/v1/models").json()["data"][0]["id"]
+    done = launch(server, "--model", model, "--api-key", KEY, "codex", path=clients)
+    assert done.returncode == 7, done.stderr
+    argv, env = seen(server)
+    assert f'model="{model}"' in argv and env["HEARTH_API_KEY"] == KEY and KEY not in " ".join(argv)

@@ -1,5 +1,4 @@
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,15 +8,18 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "cli/browser.h"
+#include "cli/client_install.h"
 #include "cli/clients.h"
 #include "cli/commands.h"
+#include "cli/programs.h"
 #include "cli/server_client.h"
 
 namespace hearth::cli {
 namespace {
 
 constexpr Positional kPositionals[] = {
-    {.name = "CLIENT", .help = "the program to start", .choices = "claude|codex|opencode|pi"},
+    {.name = "CLIENT", .help = "the program to start", .choices = "claude|codex|opencode|pi|web"},
     {.name = "ARGS", .help = "its own arguments, whatever they look like", .required = false, .repeat = true},
 };
 constexpr Flag kFlags[] = {
@@ -30,6 +32,8 @@ constexpr Flag kFlags[] = {
      .value = "KEY",
      .help = "the key that the server wants; better in HEARTH_API_KEY"},
     {.name = "print", .help = "prints environment and command as shell lines, and starts nothing"},
+    {.name = "install", .help = "a client that is missing is installed first, by npm into a folder of ours"},
+    {.name = "remove", .help = "takes away what --install put there, and starts nothing"},
 };
 
 const Client& client_of(const std::string& name) {
@@ -73,42 +77,35 @@ Served served(const Context& context, const Client& client) {
   return served;
 }
 
-// The first executable file of that name on PATH; empty: none. Entries that are not absolute do not count.
-std::filesystem::path on_path(const Context& context, std::string_view program) {
-  const std::string path = context.env()("PATH").value_or("");
-  for (size_t at = 0; at <= path.size();) {
-    const size_t end = std::min(path.find(':', at), path.size());
-    const std::filesystem::path file = std::filesystem::path(path.substr(at, end - at)) / program;
-    struct stat info{};
-    if (file.is_absolute() && ::stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-        ::access(file.c_str(), X_OK) == 0)
-      return file;
-    at = end + 1;
-  }
-  return {};
-}
-
 std::string quoted(const std::string& word) {
   std::string out = "'";
   for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-int print_plan(Context& context, const LaunchPlan& plan, const std::vector<std::string>& command) {
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + quoted(word);
+  return line + "\n";
+}
+
+// install: what comes first; empty: nothing.
+int print_plan(Context& context, const LaunchPlan& plan, const std::vector<std::string>& install,
+               const std::vector<std::string>& command) {
   if (context.json()) {
     json::Object document, set;
     for (const auto& [name, value] : plan.set) set[name] = value;
     document["set"] = std::move(set);
     document["unset"] = json::Array(plan.unset.begin(), plan.unset.end());
+    if (!install.empty()) document["install"] = json::Array(install.begin(), install.end());
     document["command"] = json::Array(command.begin(), command.end());
     context.print_json(std::move(document));
     return 0;
   }
+  if (!install.empty()) context.write_out(line_of(install));
   for (const std::string& name : plan.unset) context.print("unset {}\n", name);
   for (const auto& [name, value] : plan.set) context.print("export {}={}\n", name, quoted(value));
-  std::string line;
-  for (const std::string& word : command) line += (line.empty() ? "" : " ") + quoted(word);
-  context.print("{}\n", line);
+  context.write_out(line_of(command));
   return 0;
 }
 
@@ -125,8 +122,44 @@ int print_plan(Context& context, const LaunchPlan& plan, const std::vector<std::
   fail(ErrorKind::io, "{}: {}", program.string(), std::strerror(errno));
 }
 
+std::filesystem::path program_of(const Context& context, const Client& client) {
+  const std::filesystem::path found = find_client(context, client);
+  if (!found.empty()) return found;
+  if (context.args().on("install")) return install_client(context, client);
+  fail(ErrorKind::not_found,
+       "{} is not installed; hearth launch --install {} or {} installs it (hearth launch --print {} shows what it is "
+       "told)",
+       client.name, client.name, install_line(client), client.name);
+}
+
+// The page of the server, in the browser.
+int open_page(Context& context) {
+  for (const char* flag : {"model", "install", "remove"})
+    if (context.args().origin(flag) == Origin::command_line)
+      fail(ErrorKind::invalid_argument, "launch web takes no --{}", flag);
+  if (const auto words = context.args().positionals("ARGS"); !words.empty())
+    fail(ErrorKind::invalid_argument, "launch web takes no arguments, and '{}' is one", words[0]);
+  const server::InstanceInfo instance = running_server(context);
+  if (instance.url.starts_with("unix:"))
+    fail(ErrorKind::invalid_argument,
+         "the server listens on {}, which no browser can reach: hearth serve MODEL --port 8080 gives it a port",
+         instance.url.substr(5));
+  const std::string url = instance.url + "/";
+  const std::vector<std::string> command = page_opener(context.env(), url);
+  if (command.empty())
+    fail(ErrorKind::not_found, "there is no xdg-open on PATH, and BROWSER names no program: open {} yourself", url);
+  if (context.args().on("print") || context.json()) return print_plan(context, {}, {}, command);
+  context.note("the page is {}", url);
+  context.flush_out();
+  become(command[0], {}, command);
+}
+
 int run(Context& context) {
+  if (context.required("CLIENT") == "web") return open_page(context);
   const Client& client = client_of(context.required("CLIENT"));
+  if (context.args().on("remove") && context.args().on("install"))
+    fail(ErrorKind::invalid_argument, "--install and --remove are one too many");
+  if (context.args().on("remove")) return remove_client(context, client), 0;
   const Served server = served(context, client);
   const LaunchPlan plan = client.plan(server);
   if (!plan.file.empty()) io::write_file_atomic(io::real_fs(), plan.file, plan.file_text, 0600);
@@ -136,11 +169,15 @@ int run(Context& context) {
   if (server.context > 0 && server.context < client.context_min)
     context.warn("{} wants a context of {} positions or more, and {} has {} here: hearth serve --context sets it",
                  client.name, client.context_min, server.model, server.context);
-  if (context.args().on("print") || context.json()) return print_plan(context, plan, command);
-  const std::filesystem::path program = on_path(context, client.name);
-  if (program.empty())
-    fail(ErrorKind::not_found, "{} is not installed; {} installs it (hearth launch --print {} shows what it is told)",
-         client.name, client.install, client.name);
+  if (context.args().on("print") || context.json()) {
+    std::vector<std::string> install;
+    const std::filesystem::path found = find_client(context, client);
+    if (found.empty() && context.args().on("install")) install = install_command(context, client);
+    if (find_program(context.env(), client.name).empty() && !(found.empty() && install.empty()))
+      command[0] = installed_program(context, client).string();
+    return print_plan(context, plan, install, command);
+  }
+  const std::filesystem::path program = program_of(context, client);
   context.note("{} asks {} at {}", client.name, server.model, server.url);
   context.flush_out();
   become(program, plan, command);
@@ -156,6 +193,8 @@ const Command kLaunch = {
         "Base URL, key and model go to it by environment and arguments; its settings\n"
         "stay as they are. Flags of hearth stand before CLIENT:\n"
         "  hearth launch claude\n"
+        "  hearth launch --install pi\n"
+        "  hearth launch web            the server's page, in the browser\n"
         "  hearth launch --model qwen codex exec \"say hello\"",
     .positionals = kPositionals,
     .flags = kFlags,

@@ -118,6 +118,7 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["arena_bytes"] = need.arena;
   o["memory_bytes"] = need.total();
   o["prompt_cache_bytes"] = *context.args().bytes("prompt-cache");
+  if (context.args().given("disk-cache")) o["disk_cache_max_bytes"] = *context.args().bytes("disk-cache-max");
   o["load_ms"] = loaded.times.total;
   o["threads"] = thread_count(context);
   o["adapter_bytes"] = need.adapters;
@@ -144,6 +145,7 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
   o["numerics"] = name_of(options.numerics);
   o["weights_bytes"] = model.embedder->need().weights;
   o["memory_bytes"] = model.embedder->need().total();
+  o["threads"] = thread_count(context);
   o["chat"] = false;
   return model;
 }
@@ -189,6 +191,7 @@ server::WorkerModel text_of(const Context& context, const std::shared_ptr<model:
   model.opened = opened;
   model.embedding = decode::is_embedding_model(*opened);
   model.text = std::make_unique<model::ModelText>(*opened);
+  model.defaults = sampling_defaults(context, opened->generation_config());
   model.tool_dialect = dialect_named(context);
   return model;
 }
@@ -261,6 +264,8 @@ int run(Context& context) {
     model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
     model.facts["sampling_defaults"] = model.defaults;
     model.tool_dialect = dialect_named(context);
+    model.scheduler.demote_idle =
+        std::chrono::nanoseconds(static_cast<int64_t>(*context.args().seconds("demote-idle") * 1e9));
     model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");
     if (const auto dir = context.args().text("disk-cache")) {
       const std::optional<std::string> state = state_of(loaded.engine->model());

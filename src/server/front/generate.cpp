@@ -28,7 +28,8 @@ class ExchangeSink final : public AnswerSink {
   void begin(std::vector<net::Header> headers, const std::string& ping) override {
     headers.insert(headers.end(), call_.headers.begin(), call_.headers.end());
     call_.exchange->begin_stream(200, std::move(headers), std::string(net::kEventStream));
-    if (services_.settings.ping.count() > 0) services_.http.ping(call_.exchange, ping, services_.settings.ping);
+    if (const std::chrono::milliseconds silence = services_.live.ping; silence.count() > 0)
+      services_.http.ping(call_.exchange, ping, silence);
   }
   bool write(std::string_view bytes) override { return call_.exchange->write(bytes); }
   void end() override { call_.exchange->end(); }
@@ -56,7 +57,7 @@ class Run : public std::enable_shared_from_this<Run> {
         received_(Clock::now()) {
     call_.generation.owner = asker_.owner;
     call_.generation.stream = call_.stream;
-    call_.generation.strict_admission = services.settings.strict_admission;
+    call_.generation.strict_admission = services.live.strict_admission;
     answers_.resize(static_cast<size_t>(call_.generation.n));
     last_tokens_.resize(answers_.size());
     head_.request_id = asker_.request_id;

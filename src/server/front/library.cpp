@@ -67,6 +67,14 @@ void Library::list(Done done, Refused refused) {
   done(document);
 }
 
+void Library::reload(
+    std::function<WorkerCommand(const hub::FoundModel& model, std::optional<int64_t> positions)> command) {
+  const std::lock_guard lock(mutex_);
+  options_.command = std::move(command);
+  outdated_ = true;
+  made_.reset();
+}
+
 void Library::fit(const std::string& id, std::optional<int64_t> positions, Done done, Refused refused) {
   hub::FoundModel model = models_.found(id);
   {
@@ -100,6 +108,8 @@ void Library::answer_lists() {
   {
     const std::lock_guard lock(mutex_);
     if (lists_.empty()) return;
+    if (outdated_) read_.clear();
+    outdated_ = false;
   }
   std::optional<json::Value> document;
   try {
@@ -111,7 +121,7 @@ void Library::answer_lists() {
   std::vector<ListAsk> lists;
   {
     const std::lock_guard lock(mutex_);
-    if (document) {
+    if (document && !outdated_) {
       document_ = *document;
       made_ = Clock::now();
     }
@@ -167,7 +177,11 @@ json::Value Library::look() {
 Headers Library::read(const hub::FoundModel& model, std::optional<int64_t> positions) {
   Headers headers;
   try {
-    headers = read_headers(options_.command(model, positions), model.path, options_.read_max, stopping_);
+    const auto command = [&] {
+      const std::lock_guard lock(mutex_);
+      return options_.command;
+    }();
+    headers = read_headers(command(model, positions), model.path, options_.read_max, stopping_);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::cancelled) throw;
     headers.refusal = Refusal{.kind = error.kind(), .message = error.what(), .code = {}};

@@ -35,6 +35,9 @@ class Library {
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
+  // From now on this reads the headers: what was read before is forgotten.
+  void reload(std::function<WorkerCommand(const hub::FoundModel& model, std::optional<int64_t> positions)> command);
+
   // {models: [...]}, at most options.cache old. Many who ask at once wait for one look.
   using Done = std::function<void(const json::Value& document)>;
   using Refused = std::function<void(const Refusal&)>;
@@ -72,6 +75,7 @@ class Library {
   std::vector<ListAsk> lists_;
   json::Value document_;
   std::optional<Clock::time_point> made_;
+  bool outdated_ = false;  // read_ is of an earlier command
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

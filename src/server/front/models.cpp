@@ -1,6 +1,7 @@
 #include "server/front/models.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
 #include "formats/adapter.h"
@@ -41,6 +42,8 @@ MountedAdapter adapter_at_start(const std::filesystem::path& folder) {
   return adapter;
 }
 
+milliseconds silence_of_texts(const ModelsOptions& options) { return options.watchdog + options.watchdog / 2; }
+
 }  // namespace
 
 std::string_view name_of(ModelState state) {
@@ -58,9 +61,7 @@ std::string_view name_of(ModelState state) {
 Models::Models(ModelsOptions options, hub::Store store)
     : options_(std::move(options)),
       store_(std::move(store)),
-      texts_({.command = options_.text_command,
-              .idle = options_.text_idle,
-              .silence = options_.watchdog + options_.watchdog / 2}) {
+      texts_({.command = options_.text_command, .idle = options_.text_idle, .silence = silence_of_texts(options_)}) {
   if (!options_.default_model.empty()) {
     hub::FoundModel found = store_.find(options_.default_model);
     if (!found.adapter.empty())
@@ -120,8 +121,10 @@ ModelChoice Models::choose(const std::string& name) const {
       (with_adapter = choose_known(name.substr(0, colon))))
     with_adapter->adapter = name.substr(colon + 1);
   std::vector<std::string> names;
+  bool any_model = false;
   {
     const std::lock_guard lock(mutex_);
+    any_model = options_.any_model;
     for (const auto& [id, entry] : entries_) names.push_back(id);
     // Only a repository can have a file of that label.
     if (with_adapter && entries_.at(with_adapter->id).found.repo.empty()) return *with_adapter;
@@ -136,7 +139,7 @@ ModelChoice Models::choose(const std::string& name) const {
     }
   }
   if (with_adapter) return *with_adapter;
-  if (options_.any_model && !default_id_.empty()) return {default_id_, ""};
+  if (any_model && !default_id_.empty()) return {default_id_, ""};
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   fail(ErrorKind::not_found, "there is no model {}; there {} {}", name, names.size() == 1 ? "is" : "are",
@@ -314,7 +317,25 @@ int64_t Models::silence_ms() const {
   return longest;
 }
 
-bool Models::is_wedged() const { return options_.watchdog.count() > 0 && silence_ms() >= options_.watchdog.count(); }
+bool Models::is_wedged() const {
+  int64_t allowed = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    allowed = options_.watchdog.count();
+  }
+  return allowed > 0 && silence_ms() >= allowed;
+}
+
+void Models::reload(const ModelsOptions& options) {
+  {
+    const std::lock_guard lock(mutex_);
+    options_.any_model = options.any_model;
+    options_.ttl = options.ttl;
+    options_.watchdog = options.watchdog;
+    options_.command = options.command;
+  }
+  texts_.reload(options.text_command, silence_of_texts(options));
+}
 
 int64_t Models::restarts() const {
   const std::lock_guard lock(mutex_);
@@ -357,10 +378,25 @@ json::Object Models::load_default(const std::function<void(int64_t, int64_t)>& p
   return facts;
 }
 
+// A load is not waited for, and neither is a model that others hold up.
+void Models::refuse_waiters(std::unique_lock<std::mutex>& lock) {
+  std::vector<Waiter> waiters;
+  for (auto& [id, entry] : entries_) {
+    std::move(entry.waiters.begin(), entry.waiters.end(), std::back_inserter(waiters));
+    entry.waiters.clear();
+    if (entry.state == ModelState::loading && entry.worker) entry.worker->kill();
+  }
+  queue_.clear();
+  lock.unlock();
+  for (const Waiter& waiter : waiters) waiter.refused({ErrorKind::busy, "the server is shutting down", ""});
+  lock.lock();
+}
+
 void Models::drain(milliseconds at_most) {
   const auto deadline = Clock::now() + at_most;
   std::unique_lock lock(mutex_);
   draining_ = true;
+  refuse_waiters(lock);
   for (;;) {
     bool open = false;
     for (auto& [id, entry] : entries_) {

@@ -112,6 +112,9 @@ class Models {
   void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused,
                Wanted wanted = Wanted::model);
 
+  // From now on any_model, ttl, watchdog and, for what is started next, command and text_command are these.
+  void reload(const ModelsOptions& options);
+
   void unload(const std::string& id);  // when its requests have ended
   void pin(const std::string& id, bool pinned);
   void keep_alive(const std::string& id, std::optional<std::chrono::milliseconds> ttl);  // nullopt: never unloaded
@@ -189,6 +192,7 @@ class Models {
   bool idle(const Entry& entry) const;
   void retire(const std::string& id, Entry& entry);
   void hand_over(std::unique_lock<std::mutex>& lock);
+  void refuse_waiters(std::unique_lock<std::mutex>& lock);
   void serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
   int64_t bytes_taken(bool by_pinned_alone = false) const;
   ModelView view(const std::string& id, const Entry& entry) const;

@@ -128,7 +128,7 @@ void Models::serve_waiters(const std::string& id, Entry& entry, std::unique_lock
 }
 
 void Models::start_next(std::unique_lock<std::mutex>& lock) {
-  if (!loading_.empty() || queue_.empty() || !retired_.empty()) return;
+  if (draining_ || !loading_.empty() || queue_.empty() || !retired_.empty()) return;
   const std::string id = queue_.front();
   queue_.pop_front();
   start(id, lock);

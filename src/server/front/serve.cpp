@@ -4,6 +4,7 @@
 
 #include "server/dialects/answer.h"
 #include "server/http/route.h"
+#include "server/routes/routes.h"
 
 namespace hearth::server {
 namespace {
@@ -42,27 +43,64 @@ Problem refusal(int status, std::string message, std::string code) {
           .code = std::move(code)};
 }
 
+// How this machine reaches it.
+std::string url_of(const std::string& bound, int port) {
+  const std::string host = bound == "0.0.0.0" || bound == "::" ? "127.0.0.1" : bound;
+  return fmt::format("http://{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port);
+}
+
 }  // namespace
 
-Front::Front(FrontOptions options, hub::Store store) : options_(std::move(options)) {
-  const bool beyond = options_.unix_path.empty() && !is_loopback(options_.host);
-  if (beyond && options_.auth.keys.empty())
-    fail(ErrorKind::invalid_argument,
-         "--host {} lets other machines in, and there is no key: add --api-key-file FILE, or serve on 127.0.0.1",
-         options_.host);
-  options_.auth.bind_host = options_.host;
-  auth_ = std::make_unique<Auth>(options_.auth);
+Front::Front(FrontOptions options, hub::Store store, std::vector<net::Listener> inherited)
+    : options_(std::move(options)) {
+  for (const net::Listener& listener : inherited)
+    if (listener.port > 0) bound_hosts_.push_back(listener.host);
+  if (inherited.empty() && options_.unix_path.empty()) bound_hosts_.push_back(options_.host);
+  for (const std::string& host : bound_hosts_) options_.models.only_default |= !is_loopback(host);
+  require_key(options_);
+  live_.set(options_.settings);
   models_ = std::make_unique<Models>(options_.models, std::move(store));
   library_ = std::make_unique<Library>(options_.library, *models_);
   net::ServerOptions server;
-  server.host = options_.unix_path.empty() ? options_.host : "";
+  server.host = inherited.empty() && options_.unix_path.empty() ? options_.host : "";
   server.port = options_.port;
-  server.unix_path = options_.unix_path;
-  server.limits = options_.limits;
+  if (inherited.empty()) server.unix_path = options_.unix_path;
+  else url_ = inherited[0].port > 0 ? url_of(inherited[0].host, inherited[0].port) : "unix:" + inherited[0].address;
+  server.inherited = std::move(inherited);
+  open(main_, auth_of(options_), std::move(server));
+  if (url_.empty())
+    url_ = options_.unix_path.empty() ? url_of(options_.host, main_.http->port()) : "unix:" + options_.unix_path;
+  if (!options_.metrics_host.empty()) {
+    metrics_.only = &kMetrics;
+    AuthOptions auth = auth_of(options_);
+    auth.bind_host = options_.metrics_host;
+    net::ServerOptions metrics;
+    metrics.host = options_.metrics_host;
+    metrics.port = options_.metrics_port;
+    open(metrics_, auth, std::move(metrics));
+  }
+  services_ = std::make_unique<Services>(Services{*models_, *main_.auth, options_.settings, live_, counters_,
+                                                  *main_.http, std::chrono::system_clock::now(), random_id(""),
+                                                  responses_, chats_, *library_});
+  for (const Door* door : {&main_, &metrics_})
+    if (door->http) door->http->start();
+}
+
+Front::~Front() {
+  for (Door* door : {&main_, &metrics_}) door->http.reset();  // no request comes any more,
+  library_.reset();
+  models_.reset();  // and no answer
+}
+
+// It takes nobody in before HttpServer::start().
+void Front::open(Door& door, const AuthOptions& auth, net::ServerOptions options) {
+  door.auth = std::make_unique<Auth>(auth);
+  options.limits = options_.limits;
+  options.begins = net::ServerOptions::Begins::when_told;
   net::Handlers handlers;
-  handlers.on_head = [this](const net::RequestHead& head) { return on_head(head); };
-  handlers.on_request = [this](net::Request request, std::shared_ptr<net::Exchange> exchange) {
-    on_request(std::move(request), std::move(exchange));
+  handlers.on_head = [this, &door](const net::RequestHead& head) { return on_head(door, head); };
+  handlers.on_request = [this, &door](net::Request request, std::shared_ptr<net::Exchange> exchange) {
+    on_request(door, std::move(request), std::move(exchange));
   };
   handlers.error_body = [](int status, std::string_view sentence, std::string_view path) {
     const std::string request_id = random_id("req_");
@@ -70,25 +108,36 @@ Front::Front(FrontOptions options, hub::Store store) : options_(std::move(option
     put_request_id(response.headers, path, request_id);
     return response;
   };
-  http_ = std::make_unique<net::HttpServer>(std::move(server), std::move(handlers));
-  services_ = std::make_unique<Services>(Services{*models_, *auth_, options_.settings, counters_, *http_,
-                                                  std::chrono::system_clock::now(), random_id(""), responses_, chats_,
-                                                  *library_});
+  door.http = std::make_unique<net::HttpServer>(std::move(options), std::move(handlers));
 }
 
-Front::~Front() {
-  http_.reset();  // no request comes any more,
-  library_.reset();
-  models_.reset();  // and no answer
+void Front::require_key(const FrontOptions& options) const {
+  if (!options.auth.keys.empty()) return;
+  for (const std::string& host : bound_hosts_)
+    if (!is_loopback(host))
+      fail(ErrorKind::invalid_argument,
+           "--host {} lets other machines in, and there is no key: add --api-key-file FILE, or serve on 127.0.0.1",
+           host);
+  if (!options_.metrics_host.empty() && !is_loopback(options_.metrics_host))
+    fail(ErrorKind::invalid_argument,
+         "--metrics-listen {} lets other machines in, and there is no key: add --api-key-file FILE, or listen on "
+         "127.0.0.1",
+         options_.metrics_host);
 }
 
-int Front::port() const { return http_->port(); }
+// The first of several bound hosts is the one that binds all addresses, if any does.
+AuthOptions Front::auth_of(const FrontOptions& options) const {
+  AuthOptions auth = options.auth;
+  auth.bind_host = options_.host;
+  for (const std::string& host : bound_hosts_) {
+    if (host == "0.0.0.0" || host == "::" || &host == &bound_hosts_[0]) auth.bind_host = host;
+    auth.hosts.push_back(host);
+  }
+  return auth;
+}
 
-std::string Front::url() const {
-  if (!options_.unix_path.empty()) return "unix:" + options_.unix_path;
-  const bool any = options_.host == "0.0.0.0" || options_.host == "::";
-  const std::string host = any ? "127.0.0.1" : options_.host;
-  return fmt::format("http://{}:{}", host.find(':') == std::string::npos ? host : "[" + host + "]", port());
+std::string Front::metrics_url() const {
+  return metrics_.http ? url_of(options_.metrics_host, metrics_.http->port()) + "/metrics" : "";
 }
 
 json::Object Front::load(const std::function<void(int64_t, int64_t)>& progress) {
@@ -96,42 +145,65 @@ json::Object Front::load(const std::function<void(int64_t, int64_t)>& progress) 
 }
 
 size_t Front::drain(std::chrono::milliseconds at_most) {
+  constexpr net::Milliseconds kLeast(200);
   const auto begin = std::chrono::steady_clock::now();
   models_->drain(at_most);
   const auto taken = std::chrono::duration_cast<net::Milliseconds>(std::chrono::steady_clock::now() - begin);
-  return http_->drain(std::max(net::Milliseconds(200), net::Milliseconds(at_most) - taken));
+  const size_t cut = main_.http->drain(std::max(kLeast, net::Milliseconds(at_most) - taken));
+  if (metrics_.http) metrics_.http->drain(kLeast);
+  return cut;
 }
 
-void Front::replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys) {
-  auth_->replace_keys(std::move(keys), std::move(admin_keys));
-  open_.cut([&](const std::string& owner) { return !auth_->knows_owner(owner); });
-  chats_.revoke([&](const std::string& holder) { return !auth_->may_control(holder); });
+void Front::reload(const FrontOptions& options) {
+  require_key(options);
+  const AuthOptions auth = auth_of(options);
+  for (const Door* door : {&main_, &metrics_})
+    if (door->auth) door->auth->reload(auth);
+  live_.set(options.settings);
+  models_->reload(options.models);
+  library_->reload(options.library.command);
+  open_.cut([&](const std::string& owner) { return !main_.auth->knows_owner(owner); });
+  chats_.revoke([&](const std::string& holder) { return !main_.auth->may_control(holder); });
 }
 
-net::Response Front::refuse(const net::RequestHead& head, const Problem& problem) {
+void Front::sign_of_life(std::function<void()> fn) {
+  main_.http->after(net::Milliseconds(0), [this, fn = std::move(fn)] {
+    models_->silence_ms();
+    fn();
+  });
+}
+
+net::Response Front::refuse(const Door& door, const net::RequestHead& head, const Problem& problem) {
   const std::string request_id = random_id("req_");
   net::Response response = error_response(dialect_of(head.path), problem, request_id);
-  for (net::Header& header : answer_headers(head, request_id)) response.headers.push_back(std::move(header));
+  for (net::Header& header : answer_headers(door, head, request_id)) response.headers.push_back(std::move(header));
   return response;
 }
 
-std::vector<net::Header> Front::answer_headers(const net::RequestHead& head, const std::string& request_id) const {
-  std::vector<net::Header> headers = auth_->cors_headers(head);
+std::vector<net::Header> Front::answer_headers(const Door& door, const net::RequestHead& head,
+                                               const std::string& request_id) {
+  std::vector<net::Header> headers = door.auth->cors_headers(head);
   put_request_id(headers, head.path, request_id);
   headers.emplace_back("X-Content-Type-Options", "nosniff");
   return headers;
 }
 
-std::variant<net::Response, net::BodyPlan> Front::on_head(const net::RequestHead& head) {
+Match Front::find(const Door& door, const net::RequestHead& head) {
+  Match found = match(head.method, head.path);
+  if (door.only && found.route != door.only) return {};
+  return found;
+}
+
+std::variant<net::Response, net::BodyPlan> Front::on_head(const Door& door, const net::RequestHead& head) {
   if (head.method == "OPTIONS") {
-    std::vector<net::Header> cors = auth_->cors_headers(head);
+    std::vector<net::Header> cors = door.auth->cors_headers(head);
     if (!cors.empty()) return net::Response{.status = 204, .headers = std::move(cors)};
   }
-  const Match found = match(head.method, head.path);
+  const Match found = find(door, head);
   const Access access = found.route ? found.route->access : Access::open;
-  if (const std::optional<Problem> problem = auth_->check(head, access)) {
+  if (const std::optional<Problem> problem = door.auth->check(head, access)) {
     counters_.count(found.route ? std::string(found.route->path) : "none", problem->status);
-    net::Response response = refuse(head, *problem);
+    net::Response response = refuse(door, head, *problem);
     if (problem->status == 401 && Auth::has_credential(head))
       response.delay = bad_tries_.add(head.peer, std::chrono::steady_clock::now());
     return response;
@@ -139,35 +211,36 @@ std::variant<net::Response, net::BodyPlan> Front::on_head(const net::RequestHead
   if (!found.route) {
     counters_.count("none", found.allow.empty() ? 404 : 405);
     if (found.allow.empty())
-      return refuse(head, refusal(404, fmt::format("there is no route {} {}", head.method, head.path), "not_found"));
+      return refuse(door, head,
+                    refusal(404, fmt::format("there is no route {} {}", head.method, head.path), "not_found"));
     net::Response response =
-        refuse(head, refusal(405, fmt::format("{} takes {}", head.path, found.allow), "method_not_allowed"));
+        refuse(door, head, refusal(405, fmt::format("{} takes {}", head.path, found.allow), "method_not_allowed"));
     response.headers.emplace_back("Allow", found.allow);
     return response;
   }
   if (found.route->body_max > 0 && !is_json(head.header("content-type").value_or("")))
-    return refuse(head,
+    return refuse(door, head,
                   refusal(415, "the body must be sent as Content-Type: application/json", "unsupported_media_type"));
   if (declared_length(head) > found.route->body_max)
-    return refuse(head,
+    return refuse(door, head,
                   refusal(413, fmt::format("the body may have {} bytes", found.route->body_max), "body_too_large"));
   return net::BodyPlan{found.route->body_max};
 }
 
-void Front::on_request(net::Request request, std::shared_ptr<net::Exchange> exchange) {
-  const Match found = match(request.head.method, request.head.path);
+void Front::on_request(const Door& door, net::Request request, std::shared_ptr<net::Exchange> exchange) {
+  const Match found = find(door, request.head);
   Call call;
   call.request_id = random_id("req_");
-  call.headers = answer_headers(request.head, call.request_id);
+  call.headers = answer_headers(door, request.head, call.request_id);
   call.dialect = found.route->dialect;
-  call.owner = auth_->owner(request.head);
+  call.owner = door.auth->owner(request.head);
   const bool needs_key = found.route->access != Access::open && !call.owner.empty();
   if (needs_key) open_.add(call.owner, exchange);
   call.parameter = found.parameter;
   call.route = found.route->path;
   call.exchange = exchange;
   call.request = std::move(request);
-  if (needs_key && !auth_->knows_owner(call.owner)) {  // taken back while the body came
+  if (needs_key && !door.auth->knows_owner(call.owner)) {  // taken back while the body came
     counters_.count(std::string(found.route->path), 401);
     Problem problem = refusal(401, "the API key is not one of this server's", "invalid_api_key");
     problem.type = "authentication_error";

@@ -1,6 +1,7 @@
 // The front process: sockets, credentials, models. `hearth serve` starts one and waits.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,12 +14,15 @@
 #include "server/front/open_exchanges.h"
 #include "server/http/auth.h"
 #include "server/http/bad_tries.h"
+#include "server/http/route.h"
 
 namespace hearth::server {
 
 struct FrontOptions {
   std::string host = "127.0.0.1", unix_path;  // a Unix socket's path in place of a host
   int port = 8080;
+  std::string metrics_host;  // where /metrics alone is served too; empty: nowhere
+  int metrics_port = 0;
   net::HttpLimits limits;
   ServeSettings settings;
   AuthOptions auth;
@@ -28,9 +32,10 @@ struct FrontOptions {
 
 class Front {
  public:
-  // Listens when it returns; loads nothing yet. Throws Error{invalid_argument} for a bind beyond this machine without a
-  // key, Error{io} when it cannot listen, Error{not_found} for a default model that is not there.
-  Front(FrontOptions options, hub::Store store);
+  // Listens when it returns, on the inherited sockets in place of host and port where there are any; loads nothing yet.
+  // Throws Error{invalid_argument} for a bind beyond this machine without a key, Error{io} when it cannot listen,
+  // Error{not_found} for a default model that is not there.
+  Front(FrontOptions options, hub::Store store, std::vector<net::Listener> inherited = {});
   ~Front();
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
@@ -41,30 +46,50 @@ class Front {
   // No new requests; open ones may take so long, then they are cut. Returns how many were.
   size_t drain(std::chrono::milliseconds at_most);
 
-  // From now on these are the keys; what clients of others have open is cut.
-  void replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys);
+  // From now on keys, hosts, origins, admission, pings and what Models::reload and Library::reload take are those of
+  // the options; the rest of them does not count. What clients of keys that are gone have open is cut, and so are the
+  // models' chats that they may no longer control. Throws Error{invalid_argument}, and
+  // changes nothing, where a server that other machines reach would have no key.
+  void reload(const FrontOptions& options);
 
-  int port() const;
-  std::string url() const;
+  // Calls fn on an I/O thread if that and the list of models answer: a sign of life of the whole process.
+  void sign_of_life(std::function<void()> fn);
+
+  const std::string& url() const { return url_; }
+  std::string metrics_url() const;  // empty: it has no listener of its own
   Models& models() { return *models_; }
+  const Models& models() const { return *models_; }
 
  private:
-  std::variant<net::Response, net::BodyPlan> on_head(const net::RequestHead& head);
-  void on_request(net::Request request, std::shared_ptr<net::Exchange> exchange);
-  net::Response refuse(const net::RequestHead& head, const Problem& problem);
-  std::vector<net::Header> answer_headers(const net::RequestHead& head, const std::string& request_id) const;
+  // A way in: who may come by it, and to which routes.
+  struct Door {
+    std::unique_ptr<Auth> auth;
+    const Route* only = nullptr;  // null: all of them
+    std::unique_ptr<net::HttpServer> http;
+  };
+  void open(Door& door, const AuthOptions& auth, net::ServerOptions options);
+  void require_key(const FrontOptions& options) const;
+  AuthOptions auth_of(const FrontOptions& options) const;
+  static Match find(const Door& door, const net::RequestHead& head);
+  std::variant<net::Response, net::BodyPlan> on_head(const Door& door, const net::RequestHead& head);
+  void on_request(const Door& door, net::Request request, std::shared_ptr<net::Exchange> exchange);
+  net::Response refuse(const Door& door, const net::RequestHead& head, const Problem& problem);
+  static std::vector<net::Header> answer_headers(const Door& door, const net::RequestHead& head,
+                                                 const std::string& request_id);
 
   FrontOptions options_;
   Counters counters_;
   ResponseStore responses_{system_clock()};
   ChatStore chats_{system_clock()};
-  std::unique_ptr<Auth> auth_;
+  LiveSettings live_;
   BadTries bad_tries_;
   OpenExchanges open_;
   std::unique_ptr<Models> models_;
   std::unique_ptr<Library> library_;
-  std::unique_ptr<net::HttpServer> http_;
   std::unique_ptr<Services> services_;
+  Door main_, metrics_;
+  std::vector<std::string> bound_hosts_;  // that the main door is reached at
+  std::string url_;
 };
 
 }  // namespace hearth::server

@@ -20,13 +20,23 @@
 namespace hearth::server {
 
 struct ServeSettings {
-  std::string version;   // as `hearth version` has it
-  std::string numerics;  // of the answers
-  bool strict_admission = false;
-  std::chrono::milliseconds ping{2'000};  // 0: none
+  std::string version;                    // as `hearth version` has it
+  std::string numerics;                   // of the answers
+  bool strict_admission = false;          // LiveSettings has what holds now,
+  std::chrono::milliseconds ping{2'000};  // 0: none; the same
   int64_t streams_per_key = 64;
   int64_t memory_budget = 0;
   std::filesystem::path adapters;  // folder of those that may be mounted by name
+};
+
+// Of ServeSettings, what a reload may change.
+struct LiveSettings {
+  std::atomic<bool> strict_admission{false};
+  std::atomic<std::chrono::milliseconds> ping{};
+  void set(const ServeSettings& settings) {
+    strict_admission = settings.strict_admission;
+    ping = settings.ping;
+  }
 };
 
 // Counted on whatever thread; read by /stats and /metrics.
@@ -51,6 +61,7 @@ struct Services {
   Models& models;
   Auth& auth;
   const ServeSettings& settings;
+  const LiveSettings& live;
   Counters& counters;
   net::HttpServer& http;
   std::chrono::system_clock::time_point started_at;

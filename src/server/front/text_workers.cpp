@@ -57,6 +57,13 @@ int64_t TextWorkers::open_requests() const {
   return sum;
 }
 
+void TextWorkers::reload(std::function<WorkerCommand(const hub::FoundModel&)> command,
+                         std::chrono::milliseconds silence) {
+  const std::lock_guard lock(mutex_);
+  options_.command = std::move(command);
+  options_.silence = silence;
+}
+
 void TextWorkers::tick() {
   std::vector<std::shared_ptr<WorkerLink>> retired;
   std::vector<std::pair<Waiter, Refusal>> refused;
@@ -132,7 +139,9 @@ void TextWorkers::start(const std::string& id, Entry& entry) {
            .message = fmt::format("the process that reads the tokenizer of {} ended", id),
            .code = "worker_lost"});
   };
-  entry.worker = links_.start(options_.command(entry.model), std::move(owner));
+  hub::FoundModel called = entry.model;
+  called.name = id;  // its sentences reach clients: they name the model as clients do
+  entry.worker = links_.start(options_.command(called), std::move(owner));
 }
 
 // --- threads of the workers' links ---

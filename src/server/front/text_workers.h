@@ -40,6 +40,9 @@ class TextWorkers {
   // The worker of the model `id`; tick() starts it if need be. Requests for one model start one worker.
   void acquire(const std::string& id, const hub::FoundModel& model, Ready ready, Refused refused);
 
+  // From now on these; a worker that runs stays as it was started.
+  void reload(std::function<WorkerCommand(const hub::FoundModel& model)> command, std::chrono::milliseconds silence);
+
   // The owner's thread, several times a second: starts what is asked for, ends what is idle or silent.
   void tick();
 

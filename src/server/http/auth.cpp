@@ -71,10 +71,12 @@ bool Auth::needs_key() const {
   return !options_.keys.empty();
 }
 
-void Auth::replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys) {
+void Auth::reload(const AuthOptions& options) {
   const std::lock_guard lock(mutex_);
-  options_.keys = std::move(keys);
-  options_.admin_keys = std::move(admin_keys);
+  options_.keys = options.keys;
+  options_.admin_keys = options.admin_keys;
+  options_.hosts = options.hosts;
+  options_.cors_origins = options.cors_origins;
 }
 
 bool Auth::knows_owner(const std::string& owner) const {
@@ -102,11 +104,13 @@ bool Auth::is_our_host(const net::RequestHead& head) const {
   if (head.over_unix_socket) return true;
   const std::string name = host_name(head.header("host").value_or(""));
   if (is_loopback(name) || name == options_.bind_host) return true;
+  const std::lock_guard lock(mutex_);
   if (std::find(options_.hosts.begin(), options_.hosts.end(), name) != options_.hosts.end()) return true;
   return binds_all(options_.bind_host) && is_address(name);
 }
 
 bool Auth::is_our_origin(const net::RequestHead& head, std::string_view origin) const {
+  const std::lock_guard lock(mutex_);
   if (std::find(options_.cors_origins.begin(), options_.cors_origins.end(), origin) != options_.cors_origins.end())
     return true;
   return origin == "http://" + std::string(head.header("host").value_or(""));
@@ -159,6 +163,7 @@ std::string Auth::owner(const net::RequestHead& head) const {
 
 std::vector<net::Header> Auth::cors_headers(const net::RequestHead& head) const {
   const auto origin = head.header("origin");
+  const std::lock_guard lock(mutex_);
   if (!origin ||
       std::find(options_.cors_origins.begin(), options_.cors_origins.end(), *origin) == options_.cors_origins.end())
     return {};

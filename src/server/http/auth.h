@@ -43,7 +43,8 @@ class Auth {
   std::vector<net::Header> cors_headers(const net::RequestHead& head) const;
 
   bool needs_key() const;
-  void replace_keys(std::vector<std::string> keys, std::vector<std::string> admin_keys);  // SIGHUP
+  // From now on keys, admin keys, hosts and origins are these; session token and bind_host stay.
+  void reload(const AuthOptions& options);
   bool knows_owner(const std::string& owner) const;  // whose key is still one; "" always is
   static bool has_credential(const net::RequestHead& head);
 
@@ -53,7 +54,7 @@ class Auth {
   bool knows(const std::vector<std::string>& keys, std::string_view credential) const;
 
   AuthOptions options_;
-  mutable std::mutex mutex_;  // of options_.keys
+  mutable std::mutex mutex_;  // of what reload() changes
 };
 
 bool is_loopback(std::string_view host);  // localhost, 127.0.0.0/8, ::1

@@ -12,7 +12,7 @@ json::Value get(const json::Value& from, const char* key, json::Value fallback =
 }
 
 json::Object document(Services& services, const json::Value& rows) {
-  json::Object o, server, cache, kept, admission, batch;
+  json::Object o, server, cache, disk, kept, admission, batch;
   json::Array models;
   std::string default_id;
   json::Value facts = json::Object();
@@ -43,6 +43,12 @@ json::Object document(Services& services, const json::Value& rows) {
   cache["hits"] = services.counters.cache_hits.load();
   cache["misses"] = services.counters.cache_misses.load();
   o["prompt_cache"] = std::move(cache);
+  disk["entries"] = get(rows, "disk_entries");
+  disk["bytes"] = get(rows, "disk_bytes");
+  disk["max_bytes"] = get(facts, "disk_cache_max_bytes");
+  disk["restores"] = get(rows, "disk_restores");
+  disk["spills"] = get(rows, "disk_spills");
+  o["disk_cache"] = std::move(disk);
   kept["entries"] = services.responses.entries();
   kept["bytes"] = services.responses.bytes();
   kept["max_bytes"] = services.responses.limits().bytes_max;

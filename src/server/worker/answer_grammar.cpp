@@ -144,7 +144,7 @@ AnswerGrammars::Made AnswerGrammars::make(const Generation& g, const Prompt& pro
     grammar = compiled(g, prompt, Scope::behind_opener);
   } else {
     grammar = compiled(g, prompt, Scope::whole_answer);
-    const bool thinks = model_.reasoning && (prompt.reasoning_open || g.thinking.value_or(false));
+    const bool thinks = model_.reasoning && (prompt.reasoning_open || thinking_of(g, model_).value_or(false));
     if (thinks) {
       options.begin = text::ConstraintOptions::Begin::behind;
       options.marker = model_.reasoning->close;

@@ -45,8 +45,10 @@ json::Value merged(const json::Value& messages) {
   return out;
 }
 
-json::Value conversation(const Generation& g, json::Value messages, const json::Value& tools) {
+json::Value conversation(const Generation& g, std::optional<bool> thinks, json::Value messages,
+                         const json::Value& tools) {
   json::Object o;
+  if (thinks) o["enable_thinking"] = *thinks;
   for (const auto& [key, value] : g.template_kwargs) o[key] = value;
   if (g.thinking) o["enable_thinking"] = *g.thinking;
   if (!g.reasoning_effort.empty()) o["reasoning_effort"] = g.reasoning_effort;
@@ -169,6 +171,12 @@ json::Value arranged(const json::Value& messages) {
   return all;
 }
 
+std::optional<bool> thinking_of(const Generation& g, const PromptModel& model) {
+  if (g.thinking) return g.thinking;
+  const json::Value* thinks = model.defaults.find("enable_thinking");
+  return thinks ? std::optional(thinks->as_bool("enable_thinking")) : std::nullopt;
+}
+
 Prompt make_prompt(const Generation& g, const PromptModel& model) {
   Prompt prompt;
   const text::Tokenizer& tokenizer = model.text.tokenizer();
@@ -193,11 +201,11 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
     const json::Value tools = by_template ? text::tools_for_template(prompt.tools) : json::Value();
     text::Rendered rendered;
     try {
-      rendered = model.text.render(conversation(g, messages, tools));
+      rendered = model.text.render(conversation(g, thinking_of(g, model), messages, tools));
     } catch (const Error&) {
       json::Value joined = merged(messages);
       if (joined == messages) throw;
-      rendered = model.text.render(conversation(g, std::move(joined), tools));
+      rendered = model.text.render(conversation(g, thinking_of(g, model), std::move(joined), tools));
     }
     prompt.ids = model.text.encode_rendered(rendered);
     prompt.rendered = std::move(rendered.text);
@@ -219,8 +227,9 @@ decode::Request make_request(const Generation& g, const PromptModel& model, cons
   request.max_tokens = g.signal ? 0 : g.max_tokens.value_or(flag ? flag->as_int("max_tokens") : fallback);
   const int64_t room = model.context - static_cast<int64_t>(prompt.ids.size()) + 1;
   if (g.strict_admission && g.max_tokens && *g.max_tokens > room)
-    fail(ErrorKind::out_of_memory, "{} prompt tokens and max_tokens of {} exceed the available context of {} tokens",
-         prompt.ids.size(), *g.max_tokens, model.context);
+    throw RequestError("max_tokens",
+                       fmt::format("{} prompt tokens and max_tokens of {} exceed the available context of {} tokens",
+                                   prompt.ids.size(), *g.max_tokens, model.context));
   request.max_tokens = std::min(request.max_tokens, room);
   request.top_logprobs = g.top_logprobs;
   request.end_ids = model.end_ids;

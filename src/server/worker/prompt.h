@@ -48,6 +48,9 @@ void find_markup(PromptModel& model, const model::Templates& templates,
 // The functions that a request offers.
 std::vector<text::ToolSpec> tool_specs(const json::Value& tools);
 
+// Whether the answer is to begin with reasoning, as the request or else --thinking says; nothing: the template decides.
+std::optional<bool> thinking_of(const Generation& generation, const PromptModel& model);
+
 struct Prompt {
   std::vector<int32_t> ids;
   std::string rendered;               // what the template made; a raw prompt as it is
@@ -61,8 +64,8 @@ struct Prompt {
 Prompt make_prompt(const Generation& generation, const PromptModel& model);
 
 // The request of answer `answer`, with its own seed; adapter and space are the engine thread's to fill in. Throws
-// Error{invalid_argument} naming the field, or Error{out_of_memory} where prompt and max_tokens do not fit the context
-// (strict admission).
+// Error{invalid_argument} naming the field: also max_tokens where it and the prompt do not fit the context (strict
+// admission).
 decode::Request make_request(const Generation& generation, const PromptModel& model, const Prompt& prompt,
                              int64_t answer);
 

@@ -37,7 +37,7 @@ struct Session::Live {
 
 namespace {
 
-constexpr size_t kWaitingMax = 256;  // requests in the worker (reliability.md section 3)
+constexpr size_t kWaitingMax = 256;  // requests in the worker beside those under way (reliability.md section 3)
 // Tokens that come faster than a screen shows them go together: each of the threads that hand them on takes the CPU
 // from the engine. The first one of an answer and its end go at once.
 constexpr auto kPace = std::chrono::milliseconds(16);
@@ -62,6 +62,7 @@ PromptModel prompt_model(const WorkerModel& model) {
 Session::Session(WorkerModel model, std::function<void(std::string_view)> send)
     : model_(std::move(model)),
       prompt_model_(prompt_model(model_)),
+      rows_(static_cast<size_t>(model_.engine->options().sequences_max)),
       send_(std::move(send)),
       adapters_(*model_.engine, model_.name, model_.adapter_bytes) {
   prompt_thread_ = std::thread([this] { run_prompts(); });
@@ -111,7 +112,7 @@ void Session::submit(json::Value body) {
   live->open = live->generation.n;
   {
     std::unique_lock lock(mutex_);
-    const bool full = live_.size() >= kWaitingMax;
+    const bool full = live_.size() >= kWaitingMax + rows_;
     if (draining_ || full || !live_.emplace(live->id, live).second) {
       lock.unlock();
       return send_error(live->id, Error(ErrorKind::busy, draining_ ? "the server is shutting down"
@@ -187,6 +188,13 @@ void Session::call(FrameKind kind, json::Value body) {
       for (const decode::AdapterTable::Use& use : adapters_.uses()) adapters[use.id] = use.requests;
       o["adapters"] = std::move(adapters);
       o["adapter_bytes"] = adapters_.bytes();
+      if (disk_) {
+        const decode::PrefixDisk::Counts kept = disk_->counts();
+        o["disk_entries"] = kept.entries;
+        o["disk_bytes"] = kept.bytes;
+        o["disk_restores"] = kept.restores;
+        o["disk_spills"] = kept.spills;
+      }
       reply(id, std::move(o));
     });
     return;
@@ -261,17 +269,19 @@ void Session::run_engine() {
     } catch (const Error& error) {
       log::error("worker", "no prefixes on disk: {}", error.what());
     }
-  model_.scheduler.disk = disk.get();
+  model_.scheduler.disk = disk_ = disk.get();
   decode::Scheduler scheduler(*model_.engine, model_.scheduler);
   std::vector<Command> commands;
   for (bool busy = false;;) {
     if (busy) commands_.take_ready(commands);
+    else if (const auto pause = scheduler.demote()) commands_.take_within(*pause, commands);
     else if (!commands_.take_all(commands)) break;
     for (Command& command : commands) command(scheduler);
     if (commands_.closed()) break;
     busy = scheduler.step();
     adapters_.settle();
   }
+  disk_ = nullptr;
   if (disk) disk->flush();
 }
 

@@ -94,6 +94,7 @@ class Session {
 
   WorkerModel model_;
   PromptModel prompt_model_;
+  size_t rows_;
   std::unique_ptr<AnswerGrammars> grammars_;  // prompt thread; made for the first request that needs one
   std::function<void(std::string_view)> send_;
   std::mutex sending_;
@@ -111,6 +112,7 @@ class Session {
   Queue<std::function<void()>> adapter_work_;
   std::map<Key, decode::RequestId> running_;  // engine thread
   decode::AdapterTable adapters_;             // engine thread
+  decode::PrefixDisk* disk_ = nullptr;        // engine thread; null: there is none
   std::thread prompt_thread_, engine_thread_, text_thread_, adapter_thread_;
 };
 

@@ -62,8 +62,8 @@ json::Object prompt_call(FrameKind kind, const json::Value& body, const PromptMo
 
 CallAnswers text_calls(WorkerModel model) {
   const auto shared = std::make_shared<WorkerModel>(std::move(model));
-  const auto prompts = std::make_shared<PromptModel>(
-      PromptModel{.text = *shared->text, .name = shared->name, .end_ids = {}, .newline_ids = {}, .defaults = {}});
+  const auto prompts = std::make_shared<PromptModel>(PromptModel{
+      .text = *shared->text, .name = shared->name, .end_ids = {}, .newline_ids = {}, .defaults = shared->defaults});
   find_markup(*prompts, shared->opened->templates(), shared->tool_dialect);
   CallAnswers calls;
   calls.no_text = fmt::format("the weights of {} are not loaded", shared->name);

@@ -53,6 +53,20 @@ class LibraryTest : public ScriptedModels {
   std::unique_ptr<Library> library_;
 };
 
+TEST_F(LibraryTest, a_reload_reads_all_models_anew) {
+  write("a", "bytes 300");
+  write("b", "bytes 700");
+  LibraryOptions options;
+  open({"a"}, [&](LibraryOptions& o) { options = o; });
+  EXPECT_EQ(row(list(), "a").get("size_bytes")->as_int(""), 300);
+  library_->reload([this, command = options.command](const hub::FoundModel& model, std::optional<int64_t> positions) {
+    WorkerCommand other = command(model, positions);
+    other.argv[1] = path("b");
+    return other;
+  });
+  EXPECT_EQ(row(list(), "a").get("size_bytes")->as_int(""), 700);
+}
+
 TEST_F(LibraryTest, each_model_has_a_row_by_its_headers) {
   write("small", "bytes 300");
   write("large", "bytes 2000");

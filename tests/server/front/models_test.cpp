@@ -428,5 +428,61 @@ TEST_F(ModelsTest, the_end_waits_for_open_answers) {
   EXPECT_EQ(get(acquire("a")).refusal.kind, ErrorKind::busy);
 }
 
+TEST_F(ModelsTest, the_end_waits_for_no_load) {
+  write("slow", "load_ms 3600000\n");
+  write("next", "");
+  start({"slow", "next"});
+  auto first = acquire("slow"), second = acquire("next");
+  ASSERT_TRUE(comes([&] { return count("load slow") == 1; }));
+  models_->drain(1h);  // of which it takes none
+  for (auto* waits : {&first, &second}) {
+    const Outcome outcome = get(std::move(*waits));
+    EXPECT_FALSE(outcome.ready);
+    EXPECT_EQ(outcome.refusal.kind, ErrorKind::busy);
+    EXPECT_EQ(outcome.refusal.message, "the server is shutting down");
+  }
+  EXPECT_EQ(count("load next"), 0);
+}
+
+TEST_F(ModelsTest, a_reload_changes_what_comes_next) {
+  write("a", "");
+  write("b", "");
+  ModelsOptions changed;
+  start({"a", "b"}, 1000, [&](ModelsOptions& o) {
+    o.ttl = 1h;
+    changed = o;
+  });
+  serve("a");
+  std::atomic<int> starts{0};
+  changed.ttl = 50ms;
+  changed.command = [&starts, command = changed.command](const hub::FoundModel& model, int64_t bytes) {
+    ++starts;
+    return command(model, bytes);
+  };
+  models_->reload(changed);
+  EXPECT_TRUE(comes([&] { return is("a", ModelState::absent); })) << "its time is over by the new measure";
+  EXPECT_EQ(starts, 0);
+  serve("b");
+  EXPECT_EQ(starts, 1);
+}
+
+TEST_F(ModelsTest, a_reload_changes_workers_of_text_that_come_next) {
+  write("a", "");
+  write("b", "");
+  ModelsOptions changed;
+  start({"a", "b"}, 1000, [&](ModelsOptions& o) { changed = o; });
+  EXPECT_TRUE(get(acquire("a", nullptr, Models::Wanted::text)).ready);
+  std::atomic<int> starts{0};
+  changed.text_command = [&starts, command = changed.text_command](const hub::FoundModel& model) {
+    ++starts;
+    return command(model);
+  };
+  models_->reload(changed);
+  EXPECT_TRUE(get(acquire("a", nullptr, Models::Wanted::text)).ready);
+  EXPECT_EQ(starts, 0) << "the one that runs stays";
+  EXPECT_TRUE(get(acquire("b", nullptr, Models::Wanted::text)).ready);
+  EXPECT_EQ(starts, 1);
+}
+
 }  // namespace
 }  // namespace hearth::server

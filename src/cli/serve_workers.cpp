@@ -1,0 +1,74 @@
+#include "cli/serve_workers.h"
+
+#include <mutex>
+#include <utility>
+
+#include "cli/fit_report.h"
+
+namespace hearth::cli {
+namespace {
+
+// What a worker may see of the environment: places and settings, no secrets.
+std::vector<std::string> worker_environment(const hub::Env& env) {
+  std::vector<std::string> list;
+  for (const char* name : {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+                           "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "OMP_NUM_THREADS",
+                           "HEARTH_ISA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"})
+    if (const auto value = env(name)) list.push_back(fmt::format("{}={}", name, *value));
+  return list;
+}
+
+}  // namespace
+
+struct Workers::Start {
+  Args args;
+  ModelsFile settings;
+  std::vector<std::string> environment;
+  int threads = 0;
+  std::once_flag measured;
+  double ram_gbs = 0;
+};
+
+Workers::Workers(const Context& context)
+    : start_(std::make_shared<Start>()), arguments_(worker_arguments(context.args(), context.args())) {
+  start_->args = context.args();
+  start_->settings = ModelsFile::read(context.env(), hub::Store::from_env(context.env()));
+  start_->environment = worker_environment(context.env());
+  start_->threads = thread_count(context);
+}
+
+Workers::Workers(std::shared_ptr<Start> start, WorkerArguments arguments)
+    : start_(std::move(start)), arguments_(std::move(arguments)) {}
+
+std::shared_ptr<const Workers> Workers::with(const Args& args) const {
+  return std::shared_ptr<const Workers>(new Workers(start_, worker_arguments(args, start_->args)));
+}
+
+const ModelsFile& Workers::settings() const { return start_->settings; }
+
+server::WorkerCommand Workers::command(const hub::FoundModel& model, int64_t budget,
+                                       std::vector<std::string> words) const {
+  const ModelSettings* own = start_->settings.of(model);
+  server::WorkerCommand command;
+  command.argv = {"/proc/self/exe", "worker",          model.path.string(),   "--name",
+                  model.name,       "--memory-budget", std::to_string(budget)};
+  for (const auto& more : {arguments_.with(own ? own->worker_words : std::vector<std::string>()), words})
+    command.argv.insert(command.argv.end(), more.begin(), more.end());
+  command.environment = start_->environment;
+  return command;
+}
+
+server::WorkerCommand Workers::headers(const hub::FoundModel& model, int64_t budget,
+                                       std::optional<int64_t> positions) const {
+  std::call_once(start_->measured, [&] { start_->ram_gbs = memory_gbs(start_->threads); });
+  std::vector<std::string> words = {"--role", "headers", "--ram-gbs", fmt::format("{:.3f}", start_->ram_gbs)};
+  if (positions) words.insert(words.end(), {"--ctx", std::to_string(*positions)});
+  return command(model, budget, std::move(words));
+}
+
+server::ModelRules Workers::rules(const hub::FoundModel& model) const {
+  const ModelSettings* own = start_->settings.of(model);
+  return own ? server::ModelRules{.pinned = own->pinned, .ttl = own->ttl} : server::ModelRules();
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,138 @@
+"""SIGHUP: settings and keys are read again, all of them or none (spec server 54)."""
+import json
+import signal
+import time
+
+import pytest
+from running import Server
+
+SMALL = ("--context", "256", "--batch", "2")
+FIRST, SECOND = "key-of-the-first-day-01234", "key-of-the-second-day-56789"
+
+
+class Reloaded(Server):
+    """Its settings file is written by the test."""
+
+    def settings(self, text):
+        folder = self.home / "config" / "hearth"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(text)
+
+    def hang_up(self):
+        """What is logged in answer to SIGHUP."""
+        seen = len(self.log)
+        self.process.send_signal(signal.SIGHUP)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            said = "".join(self.log[seen:])
+            if "were read again" in said or "stay as they were" in said:
+                time.sleep(0.05)  # a second line may follow
+                return "".join(self.log[seen:])
+            time.sleep(0.01)
+        raise AssertionError(f"nothing was said: {self.log}")
+
+
+def made(home, model, text, *args):
+    server = Reloaded(home, model, *args, env={"XDG_CONFIG_HOME": str(home / "config")})
+    server.settings(text)
+    return server
+
+
+@pytest.fixture
+def server(tmp_path, model_file):
+    with made(tmp_path, model_file("smollm2"), "[serve]\nadmission = \"cap\"\n", *SMALL) as running:
+        yield running
+
+
+def test_what_can_change_changes_and_the_rest_is_named(server):
+    assert server.chat("Hi", max_tokens=5000).status == 200
+    assert server.request("GET", "/health", headers={"Host": "other.example"}).status == 421
+    server.settings('[serve]\nadmission = "strict"\nallow-host = ["other.example"]\nany-model = true\ntemperature = 0.5\n'
+                    'metrics-listen = "9"\nserved-model-name = "new"\n')
+    said = server.hang_up()
+    assert server.chat("Hi", max_tokens=5000).status == 400, "admission is strict now"
+    assert server.request("GET", "/health", headers={"Host": "other.example"}).status == 200
+    assert server.chat("Hi", model="gpt-4o", max_tokens=2).status == 200, "any model means the default one"
+    lines = [line for line in said.splitlines() if "next start" in line]
+    assert len(lines) == 1 and "metrics-listen" in lines[0] and "served-model-name" in lines[0], said
+    assert "next load on: temperature" in said and "allow-host, any-model, admission" in said, said
+    server.settings("")
+    server.hang_up()
+    assert server.request("GET", "/health", headers={"Host": "other.example"}).status == 421, "and back"
+
+
+def test_a_flag_of_the_command_line_stays(tmp_path, model_file):
+    with made(tmp_path, model_file("smollm2"), "", *SMALL, "--admission", "strict") as server:
+        server.settings('[serve]\nadmission = "cap"\n')
+        assert "admission" not in server.hang_up()
+        assert server.chat("Hi", max_tokens=5000).status == 400
+
+
+@pytest.mark.parametrize("text, why", [
+    ('[serve]\nadmission = "strict"\nttl = "soon"\n', "config.toml:3: ttl"),
+    ("[serve]\nadmission = strict\n", "config.toml:2"),
+    ('[serve]\nadmission = "strict"\ndemote-idle = 5\n', "--disk-cache"),
+    ('[serve]\nadmission = "strict"\napi-key-file = "/nowhere/keys"\n', "/nowhere/keys"),
+    ('[serve]\nadmission = "strict"\nmetrics-listen = "here"\n', "--metrics-listen is 'here'"),
+])
+def test_a_broken_file_changes_nothing_and_says_why(server, text, why):
+    server.settings(text)
+    said = server.hang_up()
+    assert "settings and keys stay as they were" in said and why in said, said
+    assert server.chat("Hi", max_tokens=5000).status == 200, "admission is still cap"
+
+
+def test_a_model_is_loaded_with_the_settings_of_its_day(server):
+    assert server.get("/stats").json()["batch"]["configured"] == 2
+    server.args = [a for a in server.args if a not in ("--batch", "2")]
+    server.stop()
+    server.settings("[serve]\nbatch = 3\n")
+    server.start()
+    server.settings("[serve]\nbatch = 5\n")
+    server.hang_up()
+    assert server.get("/stats").json()["batch"]["configured"] == 3
+    name = server.get("/v1/models").json()["data"][0]["id"]
+    control = {"Authorization": "Bearer " + server.token()}
+    assert server.post("/api/models/unload", {"model": name}, headers=control).status == 200
+    deadline = time.monotonic() + 30
+    while json.loads(server.get("/v1/models").body)["data"][0]["resident"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert server.chat("Hi", max_tokens=2).status == 200
+    assert server.get("/stats").json()["batch"]["configured"] == 5
+
+
+def test_keys_may_come_and_go_in_the_settings(tmp_path, model_file):
+    with made(tmp_path, model_file("smollm2"), f'[serve]\napi-key = ["{FIRST}"]\n', *SMALL) as server:
+        def status(key):
+            return server.get("/v1/models", headers={"x-api-key": key}).status
+
+        assert status(FIRST) == 200 and status(SECOND) == 401
+        server.settings(f'[serve]\napi-key = ["{SECOND}"]\n')
+        said = server.hang_up()
+        assert status(FIRST) == 401 and status(SECOND) == 200
+        assert "api-key" in said and SECOND not in said and FIRST not in said, said
+
+
+def test_a_server_that_others_reach_is_never_left_without_a_key(tmp_path, model_file):
+    with made(tmp_path, model_file("smollm2"), f'[serve]\napi-key = ["{FIRST}"]\n', *SMALL, "--host", "0.0.0.0") as server:
+        server.host = "127.0.0.1"
+        server.settings("")
+        said = server.hang_up()
+        assert "stay as they were" in said and "there is no key" in said, said
+        assert server.get("/v1/models").status == 401 and server.get("/v1/models", headers={"x-api-key": FIRST}).status == 200
+
+
+def test_the_numerics_that_answers_name_are_those_they_have(server):
+    """They hold until the server ends: a model that is loaded behind a reload has them too."""
+    server.settings('[serve]\nnumerics = "fast"\n')
+    assert "numerics" in [w for line in server.hang_up().splitlines() if "next start" in line for w in line.replace(",", " ").split()]
+    name = server.get("/v1/models").json()["data"][0]["id"]
+    control = {"Authorization": "Bearer " + server.token()}
+    server.post("/api/models/unload", {"model": name}, headers=control)
+    deadline = time.monotonic() + 30
+    while server.get("/v1/models").json()["data"][0]["resident"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    answer = server.chat("Hi", max_tokens=2)
+    assert answer.status == 200 and answer.headers["hearth-numerics"] == "deterministic"
+    (worker,) = server.workers()
+    assert b"fast" not in open(f"/proc/{worker}/cmdline", "rb").read()
