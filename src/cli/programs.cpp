@@ -1,7 +1,6 @@
 #include "cli/programs.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/spawn.h"
 #include "net/listen.h"
 
 namespace hearth::cli {
@@ -19,7 +19,6 @@ namespace {
 
 constexpr size_t kErrorsMax = 16 << 10;
 
-// Signals are as at a program's start.
 pid_t spawn(const std::vector<std::string>& words, int output, int errors, bool own_session) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
@@ -27,22 +26,13 @@ pid_t spawn(const std::vector<std::string>& words, int output, int errors, bool 
   for (const auto& [fd, from] : {std::pair(STDOUT_FILENO, output), {STDERR_FILENO, errors}})
     if (from < 0) posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_WRONLY, 0);
     else posix_spawn_file_actions_adddup2(&files, from, fd);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                           (own_session ? POSIX_SPAWN_SETSID : 0)));
+  const SpawnAttributes attributes(own_session ? POSIX_SPAWN_SETSID : 0);
   std::vector<char*> pointers;
   for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, words[0].c_str(), &files, &attributes, pointers.data(), environ);
+  const int error = ::posix_spawn(&pid, words[0].c_str(), &files, attributes.get(), pointers.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
   if (error != 0) fail(ErrorKind::io, "{}: {}", words[0], std::strerror(error));
   return pid;
 }

@@ -1,6 +1,7 @@
 #include "net/listen.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,7 +75,31 @@ TEST(Listen, a_stale_socket_file_is_replaced_and_others_are_not) {
       outcome([&] { listen_unix(longer); }).starts_with("io: " + longer + ": a socket's path has 1 to 107 bytes"));
 }
 
-// each would take the other's socket for the stale one. One serves, at the path; the other says why it does not.
+// between bind() and listen() a socket looks stale; who holds the folder's lock is about to listen.
+TEST(Listen, a_socket_that_is_about_to_listen_is_not_taken_for_a_stale_one) {
+  const TempDir dir;
+  const std::string path = dir.path() / "socket";
+  std::optional<Descriptor> lock(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(lock->get(), LOCK_EX), 0);
+  const Descriptor other(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  std::string said;
+  std::thread starter([&] { said = outcome([&] { listen_unix(path); }); });
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(::listen(other.get(), 8), 0);
+  lock.reset();
+  starter.join();
+  EXPECT_EQ(said, "io: " + path + ": another process listens there");
+  const RawClient client(path);
+  pollfd comes{other.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&comes, 1, kPatienceMs), 1);
+}
+
+// Each would take the other's socket for the stale one. One serves, at the path; the other says why it does not.
 TEST(Listen, of_several_starters_at_a_stale_socket_one_wins) {
   const TempDir dir;
   const std::string path = dir.path() / "socket";

@@ -49,7 +49,7 @@ def shows(checkpoint, tmp_path_factory):
     """A tiny model whose template says what it is told."""
     folder = tmp_path_factory.mktemp("shows") / "model"
     shutil.copytree(checkpoint("llama-tied-q4").path, folder)
-    template = "{% for m in messages %}{{ m.content }}{% endfor %}|{{ enable_thinking is defined and enable_thinking }}|{{ 'tools' if tools else 'none' }}"
+    template = "{% for m in messages %}{% if m.content == 'bad' %}{{ raise_exception('no bad words') }}{% endif %}{{ m.content }}{% endfor %}|{{ enable_thinking is defined and enable_thinking }}|{{ 'tools' if tools else 'none' }}"
     (folder / "chat_template.jinja").write_text(template)
     return folder
 
@@ -78,6 +78,15 @@ def test_models_that_are_not_loaded_are_spelled_by_the_same_flags(tmp_path, show
         text = rendered(server, model=other, tools=TOOLS)
         assert text.endswith("|True|none") and "look_up" in text
         assert len(server.workers()) == 2, "one for text alone"
+        message = server.post("/apply-template", {"model": other, "messages": [{"role": "user", "content": "bad"}]}).json()["error"]["message"]
+        assert "no bad words" in message and "/" not in message, message
+
+
+def test_what_a_template_says_names_no_folder(tmp_path, shows):
+    with Server(tmp_path, shows) as server:
+        answer = server.post("/apply-template", {"messages": [{"role": "user", "content": "bad"}]})
+    message = answer.json()["error"]["message"]
+    assert answer.status == 400 and "no bad words" in message and "/" not in message, message
 
 
 def test_the_dialect_of_calls_can_be_named(tmp_path, shows):
@@ -177,7 +186,10 @@ def test_a_detached_server_outlives_its_command(tmp_path, model_file):
         assert os.readlink(f"/proc/{pid}/fd/0") == "/dev/null"
         log = tmp_path / "state" / "hearth" / "logs" / "serve.log"
         assert str(log) in done.stderr and log.stat().st_mode & 0o777 == 0o600
-        assert "is ready at" in log.read_text()
+        deadline = time.monotonic() + 30
+        while "is ready at" not in log.read_text():
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
         again = detach(tmp_path, model_file("smollm2"), "--port", "0", *SMALL)
         assert again.returncode == 1 and f"process {pid}" in again.stderr, again.stderr
     finally:

@@ -1,6 +1,7 @@
 """How many may ask at once: streams of one key, requests that wait (reliability.md section 3), below, at and above."""
 import json
 import socket
+import time
 
 import pytest
 from running import Server
@@ -93,6 +94,10 @@ def test_requests_that_wait(tmp_path, model_file, crowd):
         assert anthropic.status == 529, anthropic.body
         for connection in crowd:
             connection.close()
+        deadline = time.monotonic() + 60
+        while server.get("/stats").json()["batch"]["pending_rows"] > 0:
+            assert time.monotonic() < deadline, "those who went away still wait"
+            time.sleep(0.05)
         assert server.chat("Hi", max_tokens=2).status == 200
 
 
@@ -103,9 +108,9 @@ def said(answer):
     return answer.status, error.get("param"), error.get("message", "")
 
 
-def accepted(answer):
-    """Taken for a request; it may still be too long for this context."""
-    return answer.status == 200 or answer.json()["error"]["code"] == "context_length_exceeded"
+def accepted(answer, param):
+    """Not refused for this field; so many messages may still be too many for the context or for the template's time."""
+    return answer.status == 200 or answer.status == 400 and answer.json()["error"]["param"] != param
 
 
 def tools(n):
@@ -132,7 +137,7 @@ def test_fields_at_their_bounds(server, name):
     bound, fields = FIELDS[name]
     for k in (bound - 1, bound):
         answer = server.chat("Hi", **{"max_tokens": 1, **fields(k)})
-        assert accepted(answer), (k, said(answer))
+        assert accepted(answer, name.split(",")[0]), (k, said(answer))
     status, param, message = said(server.chat("Hi", **{"max_tokens": 1, **fields(bound + 1)}))
     assert status == 400 and param == name.split(",")[0] and str(bound) in message, message
 

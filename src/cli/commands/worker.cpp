@@ -190,7 +190,7 @@ server::WorkerModel text_of(const Context& context, const std::shared_ptr<model:
   model.name = *context.args().text("name");
   model.opened = opened;
   model.embedding = decode::is_embedding_model(*opened);
-  model.text = std::make_unique<model::ModelText>(*opened);
+  model.text = std::make_unique<model::ModelText>(*opened, model.name);
   model.defaults = sampling_defaults(context, opened->generation_config());
   model.tool_dialect = dialect_named(context);
   return model;

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spawn.h"
 
 namespace hearth::server {
 namespace {
@@ -41,20 +42,11 @@ pid_t start(const WorkerCommand& command, int wire) {
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, wire, kWorkerWireFd);  // also clears close-on-exec, if they are the same
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  const SpawnAttributes attributes(POSIX_SPAWN_SETPGROUP);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, command.argv[0].c_str(), &files, &attributes, pointers(command.argv).data(),
-                                  pointers(command.environment).data());
+  const int error = ::posix_spawn(&pid, command.argv[0].c_str(), &files, attributes.get(),
+                                  pointers(command.argv).data(), pointers(command.environment).data());
   posix_spawn_file_actions_destroy(&files);
-  posix_spawnattr_destroy(&attributes);
   if (error != 0) fail(ErrorKind::io, "no worker could be started from {}: {}", command.argv[0], std::strerror(error));
   return pid;
 }
