@@ -117,4 +117,7 @@ def test_version_is_that_of_the_program(pool):
 def test_stats_are_the_same_under_both_paths(pool):
     short, long = pool.get("/stats").json(), pool.get("/v1/stats").json()
     assert short.keys() == long.keys() and short["server"] == long["server"] and short["models"] == long["models"]
-    assert {"batch", "admission", "prompt_cache"} <= short.keys()
+    assert {"batch", "admission", "prompt_cache", "disk_cache", "response_store", "last_token_age_s"} <= short.keys()
+    assert short["kv_quant"] == {"mode": "config", "layers": {"kv4": 0, "kv8": 0, "bf16": 30},
+                                 "attention": {"global": 30, "sliding_window": 0, "recurrent": 0}}
+    assert 0 < short["admission"]["ram"]["planned_bytes"] <= short["admission"]["usable_bytes"]

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <chrono>
 #include <map>
+#include <span>
+#include <string>
 
 #include "base/error.h"
 #include "base/fs.h"
@@ -102,6 +104,32 @@ void tune(const Context& context, const model::Model& model, const graph::Execut
   }
 }
 
+// How the layers' keys and values are kept: /stats shows it (spec server 37, 3.4).
+json::Object kv_facts(const Context& context, std::span<const graph::KvGroup> groups) {
+  json::Object o, layers, attention;
+  std::map<std::string, int64_t> kinds = {{"kv4", 0}, {"kv8", 0}, {"bf16", 0}};
+  int64_t windows = 0, all = 0;
+  for (const graph::KvGroup& group : groups) {
+    const auto count = static_cast<int64_t>(group.layers.size());
+    switch (group.format) {
+      case graph::KvFormat::f32: kinds["f32"] += count; break;
+      case graph::KvFormat::bf16: kinds["bf16"] += count; break;
+      case graph::KvFormat::q8: kinds["kv8"] += count; break;
+      case graph::KvFormat::q4: kinds["kv4"] += count; break;
+    }
+    all += count;
+    if (group.window > 0) windows += count;
+  }
+  for (const auto& [kind, count] : kinds) layers[kind] = count;
+  attention["global"] = all - windows;
+  attention["sliding_window"] = windows;
+  attention["recurrent"] = 0;
+  o["mode"] = *context.args().text("kv");
+  o["layers"] = std::move(layers);
+  o["attention"] = std::move(attention);
+  return o;
+}
+
 json::Object facts(const Context& context, const LoadedModel& loaded) {
   const decode::Engine& engine = *loaded.engine;
   const decode::MemoryNeed& need = engine.need();
@@ -112,6 +140,7 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["trained_context"] = engine.spec().context;
   o["batch"] = engine.options().sequences_max;
   o["kv"] = *context.args().text("kv");
+  o["kv_quant"] = kv_facts(context, loaded.engine->cache().groups());
   o["numerics"] = name_of(engine.options().numerics);
   o["weights_bytes"] = need.weights;
   o["kv_bytes"] = need.kv;

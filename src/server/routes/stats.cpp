@@ -12,7 +12,7 @@ json::Value get(const json::Value& from, const char* key, json::Value fallback =
 }
 
 json::Object document(Services& services, const json::Value& rows) {
-  json::Object o, server, cache, disk, kept, admission, batch;
+  json::Object o, server, cache, disk, kept, admission, ram, batch;
   json::Array models;
   std::string default_id;
   json::Value facts = json::Object();
@@ -54,11 +54,16 @@ json::Object document(Services& services, const json::Value& rows) {
   kept["max_bytes"] = services.responses.limits().bytes_max;
   kept["ttl_ms"] = static_cast<int64_t>(services.responses.limits().ttl.count());
   o["response_store"] = std::move(kept);
-  o["kv_quant"] = get(facts, "kv_quant", json::Object());
+  o["kv_quant"] = get(facts, "kv_quant", nullptr);
   admission["max_safe_context"] = get(facts, "context_window");
   admission["memory_budget_bytes"] = services.settings.memory_budget;
   admission["weights_bytes"] = get(facts, "weights_bytes");
   admission["memory_bytes"] = get(facts, "memory_bytes");
+  admission["usable_bytes"] = services.settings.memory_budget;
+  ram["usable_bytes"] = services.settings.memory_budget;
+  ram["planned_bytes"] = get(facts, "memory_bytes");
+  admission["ram"] = std::move(ram);
+  admission["vram"] = json::Object();
   o["admission"] = std::move(admission);
   batch["configured"] = get(facts, "batch");
   batch["active_rows"] = get(rows, "active");
