@@ -55,9 +55,8 @@ def streamed(server, **body):
     return calls, reason, text
 
 
-@pytest.mark.parametrize("temperature", [0, 1.0])
-def test_required_calls_hold_to_their_schemas_streamed_or_whole(family, temperature):
-    body = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 240, "parallel_tool_calls": False, "temperature": temperature, "seed": 3}
+def test_required_calls_hold_to_their_schemas_streamed_or_whole(family):
+    body = {"tools": TOOLS, "tool_choice": "required", "max_tokens": 240, "parallel_tool_calls": False, "temperature": 1.0, "seed": 3}
     choice = family.chat("What is the weather in Paris?", **body).json()["choices"][0]
     assert choice["finish_reason"] == "tool_calls" and choice["message"]["content"] == "", choice
     (call,) = choice["message"]["tool_calls"]
