@@ -26,8 +26,8 @@ def test_one_shot_with_an_edit(coder, scratch):
 
 
 @pytest.mark.full
-def test_a_second_turn_goes_on(coder, scratch):
-    with agent.Watched(coder) as watched:
+def test_a_second_turn_goes_on(small, scratch):
+    with agent.Watched(small) as watched:
         result_of(agent.claude(watched.url, watched.model, scratch, prompt="Say hello."))
         result_of(agent.claude(watched.url, watched.model, scratch, "--continue", prompt="Say it again."))
         calls = watched.check("/v1/messages")
@@ -43,8 +43,9 @@ def test_overflow_is_told_in_its_words(served, scratch):
 
 
 @pytest.mark.full
-def test_a_killed_session_frees_its_rows(coder, scratch):
-    with agent.Watched(coder) as watched:
-        agent.claude(watched.url, watched.model, scratch, prompt="Tell a very long story.", kill_after=lambda: watched.calls("/v1/messages"))
+def test_a_killed_session_frees_its_rows(small, scratch):
+    with agent.Watched(small) as watched:
+        begun = lambda: small.get("/stats").json()["batch"]["active_rows"]
+        agent.claude(watched.url, watched.model, scratch, prompt="Tell a very long story.", kill_after=begun)
         assert watched.calls("/v1/messages")
-    library.Library(None, "claude-code", library.ANTHROPIC_WORDS).check_cancel(coder, {})
+    library.Library(None, "claude-code", library.ANTHROPIC_WORDS).check_cancel(small, {})

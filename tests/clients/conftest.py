@@ -31,6 +31,13 @@ def coder(tmp_path_factory, model_file):
         yield server
 
 
+@pytest.fixture(scope="session")
+def small(tmp_path_factory, model_file):
+    """A server of Qwen2.5-Coder 0.5B with as much room, for what agents do besides coding."""
+    with _serve(tmp_path_factory, model_file, "qwen-0.5b", str(AGENT_CONTEXT)) as server:
+        yield server
+
+
 @pytest.fixture
 def scratch(tmp_path):
     """(home, project): an empty home, and a folder with one file that an agent is asked to edit."""

@@ -5,7 +5,7 @@ import shlex
 import agent
 import install
 import pytest
-from running import BINARY, Server
+from running import BINARY
 
 HEADLESS = {
     "claude": ["-p", "--output-format", "json", "--tools", "Read", "--max-turns", "1", "--system-prompt", "Be brief."],
@@ -13,13 +13,6 @@ HEADLESS = {
     "pi": ["-p", "--mode", "json", "--offline", "-ns", "-t", "read"],
 }
 COMMANDS = {"claude": lambda: [install.claude()], "codex": install.codex, "pi": install.pi}
-
-
-@pytest.fixture(scope="module")
-def small(tmp_path_factory, model_file):
-    home = tmp_path_factory.mktemp("launch")
-    with Server(home, model_file("qwen-0.5b"), "--context", "16384", "--batch", "4", "--max-tokens", "48") as server:
-        yield server
 
 
 def launched(server, name, scratch):
