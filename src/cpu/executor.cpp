@@ -139,9 +139,9 @@ class CpuExecutor final : public graph::Executor {
     }
     return Matrix::packed_bytes(w.format, w.N, w.K);
   }
-  int64_t working_need(const graph::Program& program, std::span<const graph::Limits> limits) const override {
+  int64_t working_need(std::span<const PlanExtent> plans) const override {
     WorkspaceNeed need = need_;
-    for (const graph::Limits& each : limits) need.include(CpuPlan(program, each, team_.size()), options_.isa);
+    for (const auto& [program, limits] : plans) need.include(CpuPlan(program, limits, team_.size()), options_.isa);
     return need.bytes(team_.size());
   }
   void set_timing(bool on) override { timing_ = on; }

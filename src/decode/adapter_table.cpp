@@ -98,12 +98,13 @@ int64_t AdapterTable::requests(const std::string& id, const Mounted& mounted) co
 
 void AdapterTable::settle() {
   for (auto each = mounted_.begin(); each != mounted_.end();) {
-    auto& [id, mounted] = *each;
+    const std::string& id = each->first;
+    Mounted& mounted = each->second;
     if (!mounted.gone || requests(id, mounted) > 0) {
       ++each;
       continue;
     }
-    std::erase_if(stacks_, [&, &id = id](const Stack& stack) {
+    std::erase_if(stacks_, [&](const Stack& stack) {
       if (!std::ranges::binary_search(stack.ids, id)) return false;
       engine_.unmount_adapter(stack.slot);
       return true;

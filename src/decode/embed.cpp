@@ -98,7 +98,7 @@ Embedder::Embedder(std::shared_ptr<model::Model> model, std::unique_ptr<graph::E
   const int64_t rows = options_.rows_max > 0 ? options_.rows_max : kEmbedRows;
   limits_ = embed_limits(rows, options_.numerics);
   need_ = weights_need(*model_, *executor_, program_);
-  need_.arena = executor_->working_need(program_, {&limits_, 1});
+  need_.arena = working_need(limits_);
   if (need_.total() > budget_)
     throw TooLarge(fmt::format("{}: steps of {} tokens need {} MB, the memory budget is {} MB", spec.file, rows,
                                need_.total() / 1'000'000, budget_ / 1'000'000),
@@ -107,12 +107,17 @@ Embedder::Embedder(std::shared_ptr<model::Model> model, std::unique_ptr<graph::E
   plan_ = executor_->prepare(program_, limits_);
 }
 
+int64_t Embedder::working_need(const graph::Limits& limits) const {
+  const graph::Executor::PlanExtent plan{program_, limits};
+  return executor_->working_need({&plan, 1});
+}
+
 void Embedder::make_room(int64_t rows) {
   if (rows <= limits_.rows_max) return;
   const auto larger = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
   const graph::Limits limits = embed_limits(std::max(rows, std::min(larger, embedding_.tokens_max)), options_.numerics);
   MemoryNeed need = need_;
-  need.arena = executor_->working_need(program_, {&limits, 1});
+  need.arena = working_need(limits);
   if (need.total() > budget_)
     fail(ErrorKind::out_of_memory, "{}: a text of {} tokens needs {} MB, the memory budget is {} MB",
          model_->spec().file, rows, need.total() / 1'000'000, budget_ / 1'000'000);

@@ -90,6 +90,7 @@ class Embedder {
 
  private:
   void make_room(int64_t rows);
+  int64_t working_need(const graph::Limits& limits) const;
   void step(std::span<const std::vector<int32_t>> texts, std::span<float> out);
 
   std::shared_ptr<model::Model> model_;

@@ -9,6 +9,7 @@
 #include "decode/memory.h"
 #include "decode/too_large.h"
 #include "graph/op_info.h"
+#include "graph/passes.h"
 #include "model/forward.h"
 
 namespace hearth::decode {
@@ -56,13 +57,20 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
 
   weights_ = load_weights(*model_, *executor_, program, progress);
   times_.weights = watch.lap_ms();
-  const auto [prefill, decode] = plan_limits(options_, context_);
-  prefill_ = executor_->prepare(program, prefill);
-  decode_ = executor_->prepare(program, decode);
+  const auto prepared = [&, limits = plan_limits(options_, context_)](const graph::Program& p) {
+    return Plans{executor_->prepare(p, limits[0]), executor_->prepare(p, limits[1])};
+  };
+  plain_ = prepared(program);
+  std::vector<graph::AdapterModule> modules;
+  if (options_.adapter_slots > 0) {
+    graph::Program slotted = graph::with_adapter_slots(program);
+    slotted_ = prepared(slotted);
+    modules = std::move(slotted.adapter_modules);
+  }
   times_.plans = watch.lap_ms();
 
-  adapters_ = std::make_unique<AdapterSlots>(*executor_, program.adapter_modules, options_.adapter_slots,
-                                             options_.adapter_rank_max);
+  adapters_ =
+      std::make_unique<AdapterSlots>(*executor_, std::move(modules), options_.adapter_slots, options_.adapter_rank_max);
   groups_ = program.kv_groups;
   std::vector<int64_t> pages;
   for (const graph::KvGroup& group : program.kv_groups) {
@@ -160,7 +168,8 @@ std::span<float> Engine::step(std::span<const StepInput> inputs) {
 
   const std::span<float> logits(logits_.data(), out_rows_.size() * static_cast<size_t>(spec().V));
   const std::span<float> results[] = {logits};
-  graph::Plan& plan = plan_for(static_cast<int64_t>(ids_.size()));
+  const bool adapts = std::ranges::any_of(slots_, [](int32_t slot) { return slot != kNoAdapter; });
+  graph::Plan& plan = plan_of(adapts ? slotted_ : plain_, static_cast<int64_t>(ids_.size()));
   try {
     executor_->run(plan, {.weights = weights_,
                           .batch = {.ids = ids_,

@@ -119,11 +119,17 @@ class Engine {
   void use_adapter(int32_t slot, int64_t by);
   int64_t adapter_uses(int32_t slot) const { return adapters_->uses(slot); }
 
-  // The plan that a step of M rows runs on; for probes.
-  graph::Plan& plan_for(int64_t M) { return M <= options_.sequences_max ? *decode_ : *prefill_; }
+  // The plan that a step of M rows without adapters runs on; for probes.
+  graph::Plan& plan_for(int64_t M) { return plan_of(plain_, M); }
 
  private:
+  struct Plans {
+    std::unique_ptr<graph::Plan> prefill, decode;
+  };
   void check(std::span<const StepInput> inputs);
+  graph::Plan& plan_of(const Plans& plans, int64_t M) const {
+    return M <= options_.sequences_max ? *plans.decode : *plans.prefill;
+  }
 
   std::shared_ptr<model::Model> model_;
   std::unique_ptr<graph::Executor> executor_;
@@ -132,7 +138,7 @@ class Engine {
   MemoryNeed need_;
   EngineTimes times_;
   std::vector<graph::WeightHandle> weights_;
-  std::unique_ptr<graph::Plan> prefill_, decode_;
+  Plans plain_, slotted_;  // slots for adapters keep linears from being fused: steps without adapters go without them
   std::unique_ptr<graph::KvStorage> kv_;
   std::unique_ptr<KvCache> cache_;
   std::vector<graph::KvGroup> groups_;

@@ -106,14 +106,12 @@ graph::Limits embed_limits(int64_t rows, graph::Numerics numerics) {
   return {.rows_max = rows, .sequences_max = std::min<int64_t>(rows, 256), .numerics = numerics};
 }
 
-// The forward; with slots for adapters where some are wanted, else as it has always been.
 static graph::Program written(const model::Model& model, const EngineOptions& options) {
   if (options.adapter_slots < 0 || options.adapter_slots > kAdapterSlotsMax || options.adapter_rank_max < 1)
     fail(ErrorKind::invalid_argument, "{} slots for adapters of rank {}: 0 to {} slots and a rank of 1 or more fit",
          options.adapter_slots, options.adapter_rank_max, kAdapterSlotsMax);
   if (model.spec().encoder()) return model::embedding_forward(model.spec(), {});
-  graph::Program program = model::forward(model.spec(), forward_options(model, options));
-  return options.adapter_slots > 0 ? graph::with_adapter_slots(program) : program;
+  return model::forward(model.spec(), forward_options(model, options));
 }
 
 MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options)
@@ -123,6 +121,7 @@ MemoryPlan::MemoryPlan(const model::Model& model, const graph::Executor& executo
       program_(written(model, options)),
       fixed_(weights_need(model, executor, program_)) {
   fixed_.adapters = options.adapter_bytes;
+  if (options.adapter_slots > 0 && !model.spec().encoder()) slotted_ = graph::with_adapter_slots(program_);
   if (!model.spec().encoder()) fixed_.logits = 4 * options.gathered_max * model.spec().V;
   for (const graph::KvGroup& group : program_.kv_groups)
     if (group.window == 0) fixed_.kv_per_position += graph::kv_page_bytes(group) / graph::kPagePositions;
@@ -145,10 +144,15 @@ MemoryNeed MemoryPlan::at(int64_t context) const {
   MemoryNeed need = fixed_;
   need.kv = kv_bytes(context);
   if (model_.spec().encoder()) {
-    const graph::Limits limits = embed_limits(std::max(kEmbedRows, context), options_.numerics);
-    need.arena = executor_.working_need(program_, {&limits, 1});
+    const graph::Executor::PlanExtent plan{program_, embed_limits(std::max(kEmbedRows, context), options_.numerics)};
+    need.arena = executor_.working_need({&plan, 1});
   } else {
-    need.arena = executor_.working_need(program_, plan_limits(options_, context));
+    std::vector<graph::Executor::PlanExtent> plans;
+    for (const graph::Limits& limits : plan_limits(options_, context)) {
+      plans.push_back({program_, limits});
+      if (slotted_) plans.push_back({*slotted_, limits});
+    }
+    need.arena = executor_.working_need(plans);
   }
   return need;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "decode/engine.h"
@@ -29,7 +30,7 @@ class MemoryPlan {
   // embedder runs it, its context being the longest text.
   MemoryPlan(const model::Model& model, const graph::Executor& executor, const EngineOptions& options);
 
-  const graph::Program& program() const { return program_; }
+  const graph::Program& program() const { return program_; }  // the base model's, without slots for adapters
   MemoryNeed at(int64_t context) const;
   // The largest context, up to the trained one, that fits the budget; 0 when not even one page does.
   int64_t largest(int64_t budget) const;
@@ -41,7 +42,8 @@ class MemoryPlan {
   const graph::Executor& executor_;
   const EngineOptions& options_;
   graph::Program program_;
-  MemoryNeed fixed_;  // without arena and KV
+  std::optional<graph::Program> slotted_;  // of steps with adapters
+  MemoryNeed fixed_;                       // without arena and KV
 };
 
 // Pages of a group's pool: at least one whole context, at most as many as sequences_max of them need.

@@ -98,13 +98,17 @@ class Executor {
   virtual std::span<const BadWeight> bad_weights() const = 0;  // of all that were loaded, in their order
 
   // What weight_bytes() will grow by when such a weight is loaded (`stored`: its bytes in the file), and what
-  // working_bytes() will be once the program was prepared with each of these limits. Nothing is taken.
+  // working_bytes() will be once each of these programs was prepared with its limits. Nothing is taken.
   struct WeightExtent {
     PackedFormat format;
     int64_t N = 0, K = 0, stored = 0;
   };
   virtual int64_t weight_need(const WeightExtent& weight, LayoutHint hint) const = 0;
-  virtual int64_t working_need(const Program& program, std::span<const Limits> limits) const = 0;
+  struct PlanExtent {
+    const Program& program;
+    Limits limits;
+  };
+  virtual int64_t working_need(std::span<const PlanExtent> plans) const = 0;
 
   virtual void set_timing(bool on) = 0;  // collect OpTime; off by default
   virtual std::span<const OpTime> timing() const = 0;

@@ -75,7 +75,8 @@ class ReferenceExecutor final : public Executor {
   }
 
   std::unique_ptr<Plan> prepare(const Program& program, const Limits& limits) override {
-    working_ = std::max(working_, working_need(program, {&limits, 1}));
+    const PlanExtent plan{program, limits};
+    working_ = std::max(working_, working_need({&plan, 1}));
     return std::make_unique<ReferencePlan>(program);
   }
 
@@ -141,10 +142,10 @@ class ReferenceExecutor final : public Executor {
   }
 
   // The most that values hold at once, each from the op that makes it to the last that reads it.
-  int64_t working_need(const Program& program, std::span<const Limits> limits) const override {
-    const ReferencePlan plan(program);
+  int64_t working_need(std::span<const PlanExtent> plans) const override {
     int64_t most = 0;
-    for (const Limits& limit : limits) {
+    for (const auto& [program, limit] : plans) {
+      const ReferencePlan plan(program);
       const auto bytes_of = [&](ValueId id) {
         return 4 * rows_max(program.value(id).rows, limit) * program.value(id).cols;
       };

@@ -96,8 +96,8 @@ class ScriptedExecutor final : public graph::Executor {
   int64_t weight_need(const WeightExtent& w, graph::LayoutHint hint) const override {
     return inner_->weight_need(w, hint);
   }
-  int64_t working_need(const graph::Program& p, std::span<const graph::Limits> l) const override {
-    return inner_->working_need(p, l);
+  int64_t working_need(std::span<const PlanExtent> plans) const override {
+    return inner_->working_need(plans);
   }
   void set_timing(bool on) override { inner_->set_timing(on); }
   std::span<const graph::OpTime> timing() const override { return inner_->timing(); }
