@@ -169,7 +169,7 @@ server::FrontOptions front_options(const Args& args, const hub::Env& env, const 
   o.settings.numerics = *args.text("numerics");
   o.settings.strict_admission = *args.text("admission") == "strict";
   o.settings.ping = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("sse-ping") * 1000));
-  o.settings.memory_budget = args.bytes("memory-budget").value_or(decode::default_memory_budget());
+  o.settings.memory_budget = workers->memory_budget();
   o.auth.keys = api_keys(args, env);
   o.auth.admin_keys = read_keys(args, env, "admin-key-file");
   o.auth.session_token = session_token;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/fit_report.h"
+#include "decode/memory.h"
 
 namespace hearth::cli {
 namespace {
@@ -46,6 +47,10 @@ std::shared_ptr<const Workers> Workers::with(const Args& args) const {
 
 const ModelsFile& Workers::settings() const { return start_->settings; }
 
+int64_t Workers::memory_budget() const {
+  return start_->args.bytes("memory-budget").value_or(decode::default_memory_budget());
+}
+
 server::WorkerCommand Workers::command(const hub::FoundModel& model, int64_t budget,
                                        std::vector<std::string> words) const {
   const ModelSettings* own = start_->settings.of(model);
@@ -62,6 +67,7 @@ server::WorkerCommand Workers::headers(const hub::FoundModel& model, int64_t bud
                                        std::optional<int64_t> positions) const {
   std::call_once(start_->measured, [&] { start_->ram_gbs = memory_gbs(start_->threads); });
   std::vector<std::string> words = {"--role", "headers", "--ram-gbs", fmt::format("{:.3f}", start_->ram_gbs)};
+  words.insert(words.end(), {"--pack-cache", "0"});  // its sandbox keeps it from the folder, and it packs nothing
   if (positions) words.insert(words.end(), {"--ctx", std::to_string(*positions)});
   return command(model, budget, std::move(words));
 }

@@ -23,6 +23,7 @@ class Workers {
   std::shared_ptr<const Workers> with(const Args& args) const;
 
   const ModelsFile& settings() const;
+  int64_t memory_budget() const;  // of all workers together, as it was at the start
 
   server::WorkerCommand command(const hub::FoundModel& model, int64_t budget, std::vector<std::string> words) const;
   // The memory's speed is measured for the first of them.

@@ -88,7 +88,7 @@ std::string path_of(int fd) {
   sockaddr_un name{};
   socklen_t size = sizeof name;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size) != 0 || name.sun_family != AF_UNIX) return {};
-  return name.sun_path;
+  return std::string(name.sun_path, strnlen(name.sun_path, sizeof name.sun_path));  // a full one has no end mark
 }
 
 sockaddr_un unix_address(const std::string& path) {

@@ -42,7 +42,7 @@ std::string chosen_of_store(const Context& context, const Workers& workers, int6
   const hub::Store store = hub::Store::from_env(context.env());
   std::vector<hub::FoundModel> models = hub::local_models(store);
   std::string preferred;
-  if (const ModelSettings* marked = workers.settings().default_model()) {
+  if (const ModelSettings* marked = workers.settings().default_model(); marked && !marked->path.empty()) {
     const hub::FoundModel found = store.find(marked->table);
     preferred = found.name;
     if (std::none_of(models.begin(), models.end(), [&](const auto& m) { return m.path == found.path; }))

@@ -25,6 +25,7 @@
 #include "server/worker/sandbox.h"
 #include "server/worker/worker.h"
 #include "text/tools/dialect.h"
+#include "text/tools/reasoning.h"
 
 namespace hearth::cli {
 namespace {
@@ -152,7 +153,11 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["threads"] = thread_count(context);
   o["adapter_bytes"] = need.adapters;
   o["vision"] = false;
-  o["chat"] = loaded.text->has_template();
+  o["chat"] = o["tools"] = loaded.text->has_template();
+  const model::Templates& templates = engine.model().templates();
+  o["reasoning"] = std::ranges::any_of(templates, [&](const auto& one) {
+    return text::choose_reasoning(one.second, loaded.text->tokenizer()).has_value();
+  });
   return o;
 }
 

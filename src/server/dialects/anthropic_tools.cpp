@@ -78,6 +78,8 @@ json::Value read_tools(const json::Array& tools, const ToolChanges& changes) {
     if (at == known.end() && change.tool.is_null()) continue;
     Known next = {change.name, change.shown, change.tool.is_null() ? at->tool : change.tool};
     if (at != known.end()) known.erase(at);
+    if (known.size() >= openai::kToolsMax)
+      throw wrong("messages", fmt::format("more than {} tools are added", openai::kToolsMax));
     known.push_back(std::move(next));  // behind those that were there: their prompt stays a prefix
   }
   json::Array list;

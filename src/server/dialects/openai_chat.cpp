@@ -35,7 +35,7 @@ constexpr Field kFields[] = {
      false,
      "top_logprobs must be of type int"},
     {"logprobs_format", FieldType::string, "openai or mlx", -kUnbounded, kUnbounded, "openai|mlx"},
-    {"tools", FieldType::array, "functions that the model may call", 0, 256},
+    {"tools", FieldType::array, "functions that the model may call", 0, kToolsMax},
     {"tool_choice", FieldType::string_or_object, "none, auto, required, or a function"},
     {"parallel_tool_calls", FieldType::boolean, "false: one call at most"},
     {"tool_grammar", FieldType::boolean, "false: calls are not constrained by their schemas"},
@@ -77,6 +77,8 @@ void check_messages(const json::Value& messages) {
 
 void check_tools(const json::Value& tools) {
   const json::Array& list = *tools.array();
+  if (list.size() > kToolsMax)
+    throw RequestError("tools", fmt::format("tools has {} functions, it may have {}", list.size(), kToolsMax));
   for (size_t i = 0; i < list.size(); ++i) {
     const json::Value* function = list[i].get("function");
     const json::Value* name = function ? function->get("name") : nullptr;

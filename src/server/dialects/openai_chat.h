@@ -24,6 +24,7 @@ std::unique_ptr<AnswerWriter> chat_writer(const ChatRequest& request);
 
 // The checks of messages and tools that the dialects share once theirs are in this shape.
 void check_messages(const json::Value& messages);
+inline constexpr size_t kToolsMax = 256;
 void check_tools(const json::Value& tools);
 json::Value read_tool_choice(const json::Value& choice, const json::Value& tools);
 

@@ -67,6 +67,8 @@ void read_tools(const json::Array& tools, const std::string& place, const std::s
     if (!custom && !has_tools && *type->string() != "function") continue;  // web_search, file_search, ...
     const json::Value* name = tools[i].get("name");
     if (!name || !name->string()) throw wrong("tools", where + ".name must be a string");
+    if (list.size() >= openai::kToolsMax)
+      throw wrong("tools", fmt::format("{}: more than {} functions", where, openai::kToolsMax));
     if (has_tools) {
       const json::Value* inner = tools[i].get("tools");
       if (!inner || !inner->array()) throw wrong("tools", where + ".tools must be an array");

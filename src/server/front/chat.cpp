@@ -209,7 +209,11 @@ Chat::Next Chat::apply(const frames::ClientFrame& frame) {
   if (type == "queue") {
     if (!turn_) return {.answers = add_prompt(text("text"), messages_.head())};
     if (queue_.size() >= kQueueMax) fail(ErrorKind::busy, "{} messages are queued, more may not be", queue_.size());
-    queue_.push_back(text("text"));
+    std::string queued = text("text");
+    size_t bytes = queued.size();
+    for (const std::string& other : queue_) bytes += other.size();
+    messages_.require_room(bytes);  // they all become part of the conversation
+    queue_.push_back(std::move(queued));
     return {.queue_changed = true};
   }
   if (type == "unqueue") {
@@ -225,7 +229,9 @@ Chat::Next Chat::apply(const frames::ClientFrame& frame) {
     return {.aborts = true, .queue_changed = had};
   }
   if (type == "set_model") {
-    model_ = services_.models.resolve(text("model"));
+    const ModelChoice choice = services_.models.choose(text("model"));
+    model_ = choice.id;
+    if (!choice.adapter.empty()) sampling_["adapter"] = choice.adapter;
     return {.is_ready = true};
   }
   if (type == "set_thinking") sampling_["reasoning_effort"] = text("effort");
@@ -314,6 +320,8 @@ void Chat::go_on() {
       begun = begin_turn(add_prompt(text, messages_.head()));
     } catch (const Error& error) {
       put(frames::error({}, problem_of(error)));
+      if (!queue_.empty())  // the next one may have room
+        services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
     }
   }
   start(std::move(begun));

@@ -98,8 +98,9 @@ void Library::run() {
     try {
       answer_fits();
       answer_lists();
-    } catch (const Error&) {
-      return;  // Error{cancelled}: the server ends
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) return;  // the server ends
+      log::error("front", "library: {}", error.what());
     }
   }
 }

@@ -73,7 +73,8 @@ void TextWorkers::tick() {
     for (auto& [id, entry] : entries_) {
       if (!entry.worker) continue;
       if (!idle(entry)) entry.used = now;
-      const int64_t silence = entry.worker->silence_ms();
+      const auto since_start = std::chrono::duration_cast<std::chrono::milliseconds>(now - entry.started).count();
+      const int64_t silence = entry.ready ? entry.worker->silence_ms() : since_start;
       if (options_.silence.count() > 0 && silence >= options_.silence.count()) {
         log::error("front", "{}: nothing came of its text worker {} for {} ms: it is ended", id, entry.worker->pid(),
                    silence);
@@ -141,6 +142,7 @@ void TextWorkers::start(const std::string& id, Entry& entry) {
   };
   hub::FoundModel called = entry.model;
   called.name = id;  // its sentences reach clients: they name the model as clients do
+  entry.started = Clock::now();
   entry.worker = links_.start(options_.command(called), std::move(owner));
 }
 

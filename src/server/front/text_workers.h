@@ -61,7 +61,7 @@ class TextWorkers {
     bool ready = false;
     std::vector<Waiter> waiters;
     int64_t leases = 0;  // acquire() callbacks under way
-    Clock::time_point used;
+    Clock::time_point started, used;
   };
 
   void start(const std::string& id, Entry& entry);

@@ -168,6 +168,7 @@ bool WorkerLink::wait_end(std::chrono::milliseconds at_most) const {
 
 // By pidfd: the number may belong to another process by now.
 void WorkerLink::kill() {
+  killed_ = true;
   if (pidfd_ >= 0) ::syscall(SYS_pidfd_send_signal, pidfd_, SIGKILL, nullptr, 0);
 }
 
@@ -257,7 +258,8 @@ void WorkerLink::lose() {
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status)) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
+  const bool as_told = killed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (WIFSIGNALED(status) && !as_told) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
   owner_.lost();  // first: a client that asks again at once is to find the next worker, not this one
   for (const auto& [id, one] : open) {
     Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};

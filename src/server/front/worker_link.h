@@ -94,7 +94,7 @@ class WorkerLink {
   bool lost_ = false, failed_ = false;
   uint64_t next_id_ = 1;
   std::atomic<int64_t> heard_ms_{0};  // on the steady clock: the engine's last frame, or the first request since idle
-  std::atomic<bool> has_made_tokens_{false}, sign_asked_{false};
+  std::atomic<bool> has_made_tokens_{false}, sign_asked_{false}, killed_{false};
   std::thread reader_, writer_;
 };
 

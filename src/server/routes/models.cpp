@@ -19,8 +19,8 @@ json::Object entry(const ModelView& view) {
   o["display_name"] = view.id;
   o["context_window"] = fact("context_window", nullptr);
   o["vision"] = fact("vision", false);
-  o["reasoning"] = fact("reasoning", false);
-  o["tools"] = fact("tools", false);
+  o["reasoning"] = fact("reasoning", nullptr);
+  o["tools"] = fact("tools", nullptr);
   o["resident"] = view.state == ModelState::ready;
   o["serving"] = view.is_default;
   return o;

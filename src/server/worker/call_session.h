@@ -58,7 +58,6 @@ class CallSession {
   std::mutex sending_;
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Ask>> asked_;
-  int64_t embedded_ = 0, cancelled_ = 0;  // requests that were answered, that were given up; session's thread
   Queue<std::shared_ptr<Ask>> work_;
   std::thread thread_;
 };

@@ -373,8 +373,14 @@ void Session::run_text() {
 
 namespace {
 
+// Of one event, so that its frame stays far below kFrameBytesMax.
+constexpr size_t kEventBytes = size_t{1} << 20;
+constexpr size_t kEventLogprobs = 1024;  // tokens; with twenty others beside each some 2 KiB a token
+
 // Whether `next` can stand in `last`, as one event for both.
 bool continues(const Event& last, const Event& next) {
+  const json::Array* logprobs = last.logprobs.array();
+  if (last.text.size() >= kEventBytes || (logprobs && logprobs->size() >= kEventLogprobs)) return false;
   const bool grows =
       next.kind == Event::Kind::text || next.kind == Event::Kind::reasoning || next.kind == Event::Kind::tool_args;
   return grows && last.kind == next.kind && last.index == next.index;
