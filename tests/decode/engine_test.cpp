@@ -103,9 +103,7 @@ class Failing final : public graph::Executor {
   int64_t weight_need(const WeightExtent& w, graph::LayoutHint hint) const override {
     return inner_->weight_need(w, hint);
   }
-  int64_t working_need(std::span<const PlanExtent> plans) const override {
-    return inner_->working_need(plans);
-  }
+  int64_t working_need(std::span<const PlanExtent> plans) const override { return inner_->working_need(plans); }
   void set_timing(bool on) override { inner_->set_timing(on); }
   std::span<const graph::OpTime> timing() const override { return inner_->timing(); }
 

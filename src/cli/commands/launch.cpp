@@ -167,9 +167,10 @@ int run(Context& context) {
   command.insert(command.end(), plan.arguments.begin(), plan.arguments.end());
   for (std::string& word : context.args().positionals("ARGS")) command.push_back(std::move(word));
   if (server.context > 0 && server.context < client.context_min)
-    context.warn("{} wants a context of {} positions or more, and {} has {} here: hearth serve --context raises it as "
-                 "far as the model was trained for",
-                 client.name, client.context_min, server.model, server.context);
+    context.warn(
+        "{} wants a context of {} positions or more, and {} has {} here: hearth serve --context raises it as "
+        "far as the model was trained for",
+        client.name, client.context_min, server.model, server.context);
   if (context.args().on("print") || context.json()) {
     std::vector<std::string> install;
     const std::filesystem::path found = find_client(context, client);

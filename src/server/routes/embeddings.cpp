@@ -39,27 +39,28 @@ void embeddings(Services& services, Call call) {
     if (const json::Value* value = body.find(key); value && !value->is_null()) ask[key] = *value;
   const json::Value* model = body.find("model");
   const std::string name = model && model->string() ? *model->string() : "";
-  const auto [id, adapter] = services.models.choose(name);
-  if (!adapter.empty())
+  const ModelChoice choice = services.models.choose(name);
+  if (!choice.adapter.empty())
     throw RequestError("model", fmt::format("model: {} names an adapter, and embedding models take none", name));
-  ask_worker(services, std::move(call), name, FrameKind::embed, std::move(ask), [id = id](const json::Value& reply) {
-    json::Array data;
-    for (const json::Value& vector : *reply.get("vectors")->array()) {
-      json::Object one;
-      one["object"] = "embedding";
-      one["index"] = static_cast<int64_t>(data.size());
-      one["embedding"] = vector.array() ? json::Value(as_floats(*vector.array())) : vector;
-      data.push_back(std::move(one));
-    }
-    json::Object o, usage;
-    o["object"] = "list";
-    o["data"] = std::move(data);
-    o["model"] = id;
-    usage["prompt_tokens"] = *reply.get("tokens");
-    usage["total_tokens"] = *reply.get("tokens");
-    o["usage"] = std::move(usage);
-    return o;
-  });
+  ask_worker(services, std::move(call), name, FrameKind::embed, std::move(ask),
+             [id = choice.id](const json::Value& reply) {
+               json::Array data;
+               for (const json::Value& vector : *reply.get("vectors")->array()) {
+                 json::Object one;
+                 one["object"] = "embedding";
+                 one["index"] = static_cast<int64_t>(data.size());
+                 one["embedding"] = vector.array() ? json::Value(as_floats(*vector.array())) : vector;
+                 data.push_back(std::move(one));
+               }
+               json::Object o, usage;
+               o["object"] = "list";
+               o["data"] = std::move(data);
+               o["model"] = id;
+               usage["prompt_tokens"] = *reply.get("tokens");
+               usage["total_tokens"] = *reply.get("tokens");
+               o["usage"] = std::move(usage);
+               return o;
+             });
 }
 
 }  // namespace
