@@ -27,7 +27,7 @@ inline constexpr std::array kModelSettings = {
     Flag{.name = "alias", .kind = ValueKind::text},
     Flag{.name = "default"},
     Flag{.name = "pinned"},
-    Flag{.name = "ttl", .kind = ValueKind::duration, .min = 0},
+    Flag{.name = "ttl", .kind = ValueKind::duration, .min = 0, .max = 1e9},
     engine_flag("context"),
     engine_flag("kv"),
     row_flag("batch"),

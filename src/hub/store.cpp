@@ -68,16 +68,36 @@ Store::Store(fs::path cache, fs::path config, Env env)
 
 Store Store::from_env(const Env& env) { return Store(hub_cache(env), config_folder(env), env); }
 
-FoundModel Store::find(const std::string& name) const {
+namespace {
+
+void check_name(const std::string& name) {
   if (name.empty()) fail(ErrorKind::invalid_argument, "the model's name is empty");
   if (name.find('\0') != name.npos) fail(ErrorKind::invalid_argument, "the model's name holds a NUL character");
-  if (auto found = find_path(name)) return *found;
+}
+
+// What stands before and behind the last ':'.
+std::pair<std::string, std::string> parts_of(const std::string& name) {
   const size_t colon = name.rfind(':');
-  const std::string base = name.substr(0, colon);
-  const std::string part = colon == name.npos ? "" : name.substr(colon + 1);
-  if (colon != name.npos && (base.empty() || part.empty()))
+  if (colon == name.npos) return {name, ""};
+  if (colon == 0 || colon + 1 == name.size())
     fail(ErrorKind::invalid_argument, "'{}': a name and a file or adapter stand on the sides of ':'", name);
-  if (colon != name.npos)
+  return {name.substr(0, colon), name.substr(colon + 1)};
+}
+
+}  // namespace
+
+FoundModel Store::find_stored(const std::string& name) const {
+  check_name(name);
+  const auto [base, part] = parts_of(name);
+  if (auto found = find_name(base, part, true)) return *found;
+  unknown(base);
+}
+
+FoundModel Store::find(const std::string& name) const {
+  check_name(name);
+  if (auto found = find_path(name)) return *found;
+  const auto [base, part] = parts_of(name);
+  if (!part.empty())
     if (auto found = find_path(base)) {
       found->adapter = part;
       return *found;

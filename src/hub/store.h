@@ -34,6 +34,8 @@ class Store {
   // missing file; Error{invalid_argument} for a path that holds no model; Error{corrupt_file} for a snapshot that
   // lacks a file of its own index.
   FoundModel find(const std::string& name) const;
+  // The same without the first: for names that come from elsewhere than this machine's own person.
+  FoundModel find_stored(const std::string& name) const;
 
   // The canonical snapshot of every repository that holds a model, by name; with all_revisions every snapshot. One that
   // cannot be read has a problem and no format; Error{io} when the cache itself cannot.

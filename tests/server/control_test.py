@@ -1,4 +1,5 @@
 """POST /api/models/load, unload, pin and GET /api/ps, GET /version: the pool of models as a person drives it."""
+import json
 import shutil
 import subprocess
 import threading
@@ -95,7 +96,7 @@ def test_bad_bodies_are_told_by_field(pool, path):
 
 
 def test_a_wrong_keep_alive_loads_nothing(pool):
-    for keep_alive in ("soon", "", "-", "-soon", "5 m", "1e99"):
+    for keep_alive in ("soon", "", "-", "-soon", "5 m", "1e99", "3e8h", "1e9h" * 3000):
         answer = control(pool, "/api/models/load", {"model": SECOND, "keep_alive": keep_alive})
         assert answer.status == 400 and answer.json()["error"]["param"] == "keep_alive", (keep_alive, answer.body)
     assert states(pool) == {FIRST: "ready"}
@@ -106,6 +107,32 @@ def test_the_person_of_this_machine_alone_may_drive(pool):
         for method, path in [("GET", "/api/ps"), ("POST", "/api/models/load")]:
             assert pool.request(method, path, body={"model": SECOND} if method == "POST" else None, headers=headers).status == 401
     assert states(pool) == {FIRST: "ready"}
+
+
+def test_files_beside_the_server_are_no_models_of_its_clients(pool, model_file):
+    folder = pool.home / "sub"
+    folder.mkdir()
+    shutil.copy(model_file("smollm2"), folder / "m.gguf")
+    (folder / "secret.txt").write_text("secret")
+    for name in ("sub", "sub/m.gguf", "sub/secret.txt", "sub/nothing.txt", "sub//m.gguf", "./sub/m.gguf", "sub/m.gguf:x"):
+        for answer in (pool.chat(model=name), pool.get(f"/fit?model={name}"), control(pool, "/api/models/load", {"model": name})):
+            assert answer.status == 404, (name, answer.status, answer.body)
+    assert states(pool) == {FIRST: "ready"}
+
+
+@pytest.mark.parametrize("parameters", [{}, None, {"type": ["object", "null"]}, {"properties": {"a": {"type": "integer"}}}])
+def test_arguments_are_an_object_where_the_schema_leaves_it_open(pool, parameters):
+    function = {"name": "now", **({} if parameters is None else {"parameters": parameters})}
+    choice = pool.chat("Call it", tools=[{"type": "function", "function": function}], tool_choice="required", max_tokens=300).json()["choices"][0]
+    assert choice["finish_reason"] in ("tool_calls", "length"), choice
+    for call in choice["message"].get("tool_calls", []):
+        assert isinstance(json.loads(call["function"]["arguments"]), dict)
+
+
+def test_arguments_that_can_be_no_object_are_refused(pool):
+    function = {"name": "now", "parameters": {"type": "string"}}
+    answer = pool.chat("Call it", tools=[{"type": "function", "function": function}], tool_choice="required")
+    assert answer.status == 400 and "now" in answer.json()["error"]["message"], answer.body
 
 
 def test_version_is_that_of_the_program(pool):

@@ -38,6 +38,7 @@ std::optional<std::chrono::milliseconds> parse_keep_alive(const std::string& tex
     }
     total += value * unit;
   }
+  if (total > 1e9) throw bad();  // the clock counts nanoseconds
   if (for_good) return std::nullopt;
   return std::chrono::milliseconds(static_cast<int64_t>(total * 1000));
 }

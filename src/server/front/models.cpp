@@ -131,7 +131,7 @@ ModelChoice Models::choose(const std::string& name) const {
   }
   if (options_.allowed.empty() && !options_.only_default && !looks_like_path(name)) {
     try {
-      const hub::FoundModel found = store_.find(name);
+      const hub::FoundModel found = store_.find_stored(name);  // never a file where the server stands
       return {found.name, found.adapter};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::not_found) throw;

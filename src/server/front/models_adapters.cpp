@@ -145,22 +145,30 @@ void Models::mount_next(const std::string& id, size_t next) {
   const MountedAdapter adapter = entry.adapters[next];
   json::Object body = mount_body(adapter, entry.found);
   lock.unlock();
-  const auto answered = [this, id, next, link = worker.get(), from_start = adapter.from_start](
+  const auto answered = [this, id, name = adapter.id, link = worker.get(), from_start = adapter.from_start](
                             const Event* error, const json::Value& reply) {
+    size_t after = 0;
     {
       const std::lock_guard guard(mutex_);
       Entry& e = entries_.at(id);
       if (stopping_ || e.state != ModelState::loading || e.worker.get() != link) return;  // it has ended: lost()
-      if (!error) {
-        e.adapters[next].facts = facts_of(reply);
-        warn_of(id, e.adapters[next].facts);
+      // It may have been unmounted meanwhile: then those behind it may have moved up, and are mounted twice at worst.
+      const auto at = std::ranges::find(e.adapters, name, &MountedAdapter::id);
+      after = static_cast<size_t>(at - e.adapters.begin());
+      if (at == e.adapters.end()) {
+        after = 0;
+        for (const MountedAdapter& one : e.adapters) after += one.facts.size() > 0;
+      } else if (!error) {
+        at->facts = facts_of(reply);
+        warn_of(id, at->facts);
+        ++after;
       } else if (!from_start) {
-        log::error("front", "{}: adapter {} is no longer mounted: {}", id, printable(e.adapters[next].id), error->text);
-        e.adapters.erase(e.adapters.begin() + static_cast<std::ptrdiff_t>(next));
+        log::error("front", "{}: adapter {} is no longer mounted: {}", id, printable(name), error->text);
+        e.adapters.erase(at);
       }
     }
     if (error && from_start) return refused(id, *error);
-    mount_next(id, error ? next : next + 1);
+    mount_next(id, after);
   };
   worker->call(FrameKind::adapter_mount, std::move(body), answered, adapter.files.files);
 }

@@ -44,10 +44,16 @@ std::string spelled_name(ToolDialect dialect, const std::string& name) {
 }
 
 json::Value parameters_of(const ToolSpec& tool) {
-  if (tool.parameters.object()) return tool.parameters;
-  json::Object any;
-  any["type"] = "object";
-  return any;
+  json::Object schema = tool.parameters.object() ? *tool.parameters.object() : json::Object();
+  const json::Value* type = schema.find("type");
+  const auto is_object = [](const json::Value& one) { return one.string() && *one.string() == "object"; };
+  // A schema that leaves the type open, or allows others beside it, means an object here: arguments are nothing else.
+  const bool refers = schema.contains("$ref") || schema.contains("anyOf") || schema.contains("oneOf") ||
+                      schema.contains("allOf") || schema.contains("enum") || schema.contains("const");
+  if (type ? type->array() && std::ranges::any_of(*type->array(), is_object) : !refers) schema["type"] = "object";
+  else if (type && !is_object(*type))
+    fail(ErrorKind::invalid_argument, "tool {}: its parameters are no object: their type must be object", tool.name);
+  return schema;
 }
 
 ArgumentNotation notation_of(ToolDialect dialect, const ToolShape& shape, const json::Value& parameters) {
