@@ -57,7 +57,8 @@ TEST(ChatFrames, a_turn_is_written_as_frames) {
   Event finish{.kind = Event::Kind::finish, .reason = "length"};
   finish.usage = {.prompt = 5, .cached = 2, .completion = 9, .reasoning = 4};
   EXPECT_EQ(writer->event(finish), "");
-  const json::Value end = json::parse(writer->end(), "turn_end");
+  EXPECT_EQ(writer->end(), "") << "the chat says it, once the turn has left the conversation";
+  const json::Value end = json::parse(turn_end(*turn, turn->answer.reason), "turn_end");
   EXPECT_EQ(*end.get("type"), json::Value("turn_end"));
   EXPECT_EQ(*end.get("reason"), json::Value("length"));
   EXPECT_EQ(*end.get("model"), json::Value("org/name"));
@@ -69,14 +70,14 @@ TEST(ChatFrames, a_failure_ends_its_turn) {
   const auto turn = std::make_shared<Turn>();
   turn->number = 1;
   const std::string lines = turn_writer(turn)->failure(problem_of(Error(ErrorKind::busy, "full")), "r");
-  const size_t cut = lines.find('\n');
-  const json::Value error = json::parse(lines.substr(0, cut), "error");
+  EXPECT_EQ(lines.find('\n'), lines.size() - 1);
+  const json::Value error = json::parse(lines, "error");
   EXPECT_EQ(*error.get("kind"), json::Value("busy"));
   EXPECT_EQ(*error.get("sentence"), json::Value("full"));
   EXPECT_EQ(*error.get("retry"), json::Value(1));
   EXPECT_EQ(*error.get("turn"), json::Value(1));
   EXPECT_EQ(error.get("id"), nullptr);
-  EXPECT_EQ(*json::parse(lines.substr(cut + 1), "turn_end").get("reason"), json::Value("error"));
+  EXPECT_EQ(turn->answer.reason, "error");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 """A WebSocket client of our own (RFC 6455), down to the frame, and conversations of /ws/chat over it."""
-import time
 import base64
 import json
 import os
@@ -154,11 +153,7 @@ class Chat(WebSocket):
 
     def turn(self, type="prompt", **fields):
         """Sends a frame that begins a turn; the turn to its end."""
-        for _ in range(100):  # the end of a turn is told a moment before the next one may begin
-            reply = self.answer_to(type, **fields)
-            if reply.get("kind") != "busy":
-                break
-            time.sleep(0.02)
+        reply = self.answer_to(type, **fields)
         assert reply["type"] == "ack", reply
         return self.read_turn()
 

@@ -105,13 +105,11 @@ class TurnWriter final : public AnswerWriter {
     return line(std::move(o));
   }
 
-  std::string end() override {
-    const std::string& reason = turn_->answer.reason;
-    return turn_end(*turn_, reason == "cancelled" ? "aborted" : reason) + '\n';
-  }
+  std::string end() override { return ""; }
 
   std::string failure(const Problem& problem, std::string_view) override {
-    return error({}, problem, turn_->number) + '\n' + turn_end(*turn_, "error") + '\n';
+    turn_->answer.reason = "error";
+    return error({}, problem, turn_->number) + '\n';
   }
 
   std::string ping() override { return ""; }  // the socket has its own

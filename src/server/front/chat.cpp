@@ -271,6 +271,7 @@ void Chat::start(std::optional<Start> begun) {
 std::function<void()> Chat::end_turn(std::string_view reason) {
   const std::shared_ptr<TurnSink> sink = std::exchange(turn_, nullptr);
   const frames::Turn& turn = *sink->record_;
+  put(frames::turn_end(turn, reason));  // a client that hears of it may begin the next turn
   messages_.add({.id = turn.message,
                  .parent = turn.parent,
                  .role = "assistant",
@@ -337,11 +338,10 @@ void Chat::abort_turn() {
       turn = turn_;
       gone = turn->gone_;
     }
-    if (gone) gone();  // from here on its run writes no more, unless it has written its end
+    if (gone) gone();  // from here on its run writes no more
     const Lock lock(mutex_);
     if (turn_ != turn) return;
     if (!gone && turn->gone_) continue;  // its run came to listen meanwhile
-    put(frames::turn_end(*turn->record_, "aborted"));
     let_go = end_turn("aborted");
     return;
   }

@@ -84,6 +84,7 @@ struct MountedAdapter {
   AdapterFiles files;
   bool force = false, is_default = false;
   bool from_start = false;  // of ModelsOptions::adapters
+  bool on_worker = false;   // the model's worker at hand has it
   json::Object facts;  // what the worker said of it: base, revision, compatible, rank; empty before the first mount
 };
 
@@ -179,7 +180,7 @@ class Models {
   void start_next(std::unique_lock<std::mutex>& lock);
   void start(const std::string& id, std::unique_lock<std::mutex>& lock);
   void loaded(const std::string& id, json::Object facts);
-  void mount_next(const std::string& id, size_t next);
+  void mount_next(const std::string& id);
   void serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
   bool forget_adapter(const std::string& id, const std::string& adapter);
   void refused(const std::string& id, const Event& event);

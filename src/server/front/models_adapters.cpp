@@ -62,6 +62,7 @@ void Models::mount(const std::string& id, MountedAdapter adapter, Mounted mounte
               if (error) return mounted(error, {});
               MountedAdapter kept = adapter;
               kept.facts = facts_of(reply);
+              kept.on_worker = true;
               {
                 const std::lock_guard lock(mutex_);
                 entries_.at(id).adapters.push_back(kept);
@@ -134,41 +135,36 @@ std::vector<AdapterView> Models::adapters() const {
 
 // --- threads of the workers' links ---
 
-// The adapters of a model that has just been loaded, one after the other from `next` on; then it serves. One that was
-// named at the start is part of the model. One that came later and cannot be mounted again is given up, and said so.
-void Models::mount_next(const std::string& id, size_t next) {
+// The adapters of a model that has just been loaded, one after the other; then it serves. One that was named at the
+// start is part of the model. One that came later and cannot be mounted again is given up, and said so.
+void Models::mount_next(const std::string& id) {
   std::unique_lock lock(mutex_);
   Entry& entry = entries_.at(id);
   if (stopping_ || entry.state != ModelState::loading || !entry.worker) return;
-  if (next == entry.adapters.size()) return serve_loaded(id, entry, lock);
+  const auto next = std::ranges::find(entry.adapters, false, &MountedAdapter::on_worker);
+  if (next == entry.adapters.end()) return serve_loaded(id, entry, lock);
   const std::shared_ptr<WorkerLink> worker = entry.worker;
-  const MountedAdapter adapter = entry.adapters[next];
+  const MountedAdapter adapter = *next;
   json::Object body = mount_body(adapter, entry.found);
   lock.unlock();
   const auto answered = [this, id, name = adapter.id, link = worker.get(), from_start = adapter.from_start](
                             const Event* error, const json::Value& reply) {
-    size_t after = 0;
     {
       const std::lock_guard guard(mutex_);
       Entry& e = entries_.at(id);
       if (stopping_ || e.state != ModelState::loading || e.worker.get() != link) return;  // it has ended: lost()
-      // It may have been unmounted meanwhile: then those behind it may have moved up, and are mounted twice at worst.
-      const auto at = std::ranges::find(e.adapters, name, &MountedAdapter::id);
-      after = static_cast<size_t>(at - e.adapters.begin());
-      if (at == e.adapters.end()) {
-        after = 0;
-        for (const MountedAdapter& one : e.adapters) after += one.facts.size() > 0;
-      } else if (!error) {
+      const auto at = find(e.adapters, name);  // it may have been unmounted meanwhile
+      if (at != e.adapters.end() && !error) {
         at->facts = facts_of(reply);
+        at->on_worker = true;
         warn_of(id, at->facts);
-        ++after;
-      } else if (!from_start) {
+      } else if (at != e.adapters.end() && !from_start) {
         log::error("front", "{}: adapter {} is no longer mounted: {}", id, printable(name), error->text);
         e.adapters.erase(at);
       }
     }
     if (error && from_start) return refused(id, *error);
-    mount_next(id, after);
+    mount_next(id);
   };
   worker->call(FrameKind::adapter_mount, std::move(body), answered, adapter.files.files);
 }

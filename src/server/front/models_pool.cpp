@@ -175,8 +175,9 @@ void Models::loaded(const std::string& id, json::Object facts) {
   Entry& entry = entries_.at(id);
   if (stopping_ || entry.state != ModelState::loading) return;
   entry.facts = std::move(facts);
+  for (MountedAdapter& adapter : entry.adapters) adapter.on_worker = false;
   lock.unlock();
-  mount_next(id, 0);
+  mount_next(id);
 }
 
 void Models::serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
