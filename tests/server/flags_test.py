@@ -116,8 +116,11 @@ def ask(port, path, method="GET", headers=None, host="127.0.0.1"):
 
 
 def metrics_port(server):
-    found = re.search(r"figures at http://127\.0\.0\.1:(\d+)/metrics", "".join(server.log))
-    assert found, server.log
+    """Said in the line behind the one that start() waits for."""
+    deadline = time.monotonic() + 20
+    while not (found := re.search(r"figures at http://127\.0\.0\.1:(\d+)/metrics", "".join(server.log))):
+        assert time.monotonic() < deadline, server.log
+        time.sleep(0.01)
     return int(found[1])
 
 
