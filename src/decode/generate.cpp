@@ -69,7 +69,7 @@ Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> 
   result.max_tokens = std::min(options.max_tokens, engine.context() - prompt_tokens + 1);
   std::vector<int32_t> exempt = options.end_ids;
   exempt.insert(exempt.end(), options.newline_ids.begin(), options.newline_ids.end());
-  Sampler sampler(options.sampler, engine.spec().V, std::move(exempt));
+  Sampler sampler(options.sampler, engine.spec().V, std::move(exempt), 0);
 
   KvCache& cache = engine.cache();
   const int64_t shared = std::min(common_prefix(sequence.ids, prompt), prompt_tokens - 1);

@@ -22,6 +22,8 @@ struct NoiseBlock {
 };
 
 struct RowKernels {
+  // NaN never wins, -inf when there is nothing else.
+  float (*highest)(const float* z, size_t n);
   // sum[i mod kRowLanes] += exp(z[i] - top); n a multiple of kRowBlock.
   void (*add_exps)(const float* z, size_t n, float top, double* sum);
   // z[i] - by, NaN to -inf.

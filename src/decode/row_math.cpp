@@ -49,6 +49,18 @@ using Kernels = RowKernels;
   }
 }
 
+[[gnu::always_inline]] inline float highest_of(const float* z, size_t n) {
+  float top[kLanes];
+  for (size_t j = 0; j < kLanes; ++j) top[j] = kOut;
+  const size_t whole = n / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j) top[j] = z[i + j] > top[j] ? z[i + j] : top[j];
+  for (size_t i = whole; i < n; ++i) top[0] = z[i] > top[0] ? z[i] : top[0];
+  float best = kOut;
+  for (size_t j = 0; j < kLanes; ++j) best = top[j] > best ? top[j] : best;
+  return best;
+}
+
 // z[i] - by, NaN to -inf.
 [[gnu::always_inline]] inline void subtract(float* z, size_t n, double by) {
   for (size_t i = 0; i < n; ++i) {
@@ -78,6 +90,7 @@ template <class Philox>
     }
 }
 
+float highest_any(const float* z, size_t n) { return highest_of(z, n); }
 void add_exps_any(const float* z, size_t n, float top, double* sum) { add_exps(z, n, top, sum); }
 void subtract_any(float* z, size_t n, double by) { subtract(z, n, by); }
 void add_noise_any(const float* l, uint32_t first, const NoiseKey& key, NoiseBlock& b) {
@@ -90,6 +103,7 @@ void add_noise_any(const float* l, uint32_t first, const NoiseKey& key, NoiseBlo
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
+[[gnu::target("avx2")]] float highest_avx2(const float* z, size_t n) { return highest_of(z, n); }
 [[gnu::target("avx2")]] void add_exps_avx2(const float* z, size_t n, float top, double* s) { add_exps(z, n, top, s); }
 [[gnu::target("avx2")]] void subtract_avx2(float* z, size_t n, double by) { subtract(z, n, by); }
 
@@ -175,31 +189,24 @@ const Kernels& kernels() {
 }  // namespace
 
 std::vector<RowKernels> row_kernels() {
-  std::vector<RowKernels> list = {{add_exps_any, subtract_any, add_noise_any}};
+  std::vector<RowKernels> list = {{highest_any, add_exps_any, subtract_any, add_noise_any}};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) list.push_back({add_exps_avx2, subtract_avx2, add_noise_avx2});
-  if (__builtin_cpu_supports("avx512f")) list.push_back({add_exps_avx2, subtract_avx2, add_noise_avx512});
+  if (__builtin_cpu_supports("avx2")) list.push_back({highest_avx2, add_exps_avx2, subtract_avx2, add_noise_avx2});
+  if (__builtin_cpu_supports("avx512f")) list.push_back({highest_avx2, add_exps_avx2, subtract_avx2, add_noise_avx512});
 #endif
   return list;
 }
 
-float highest(std::span<const float> values) {
-  std::array<float, kLanes> top;
-  top.fill(kOut);
-  const size_t whole = values.size() / kLanes * kLanes;
-  for (size_t i = 0; i < whole; i += kLanes)
-    for (size_t j = 0; j < kLanes; ++j) top[j] = values[i + j] > top[j] ? values[i + j] : top[j];
-  for (size_t i = whole; i < values.size(); ++i) top[0] = values[i] > top[0] ? values[i] : top[0];
-  float best = kOut;
-  for (const float z : top) best = z > best ? z : best;
-  return best;
-}
+float highest(std::span<const float> values) { return kernels().highest(values.data(), values.size()); }
 
+// The highest value block by block: only the first block that holds it is searched for its place.
 int32_t argmax(std::span<const float> values) {
-  const float top = highest(values);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] == top) return static_cast<int32_t>(i);
-  return 0;
+  float top = kOut;
+  size_t block = 0;
+  for (size_t i = 0; i < values.size(); i += kBlock)
+    if (const float z = highest(values.subspan(i, std::min(kBlock, values.size() - i))); z > top) top = z, block = i;
+  const auto found = std::find(values.begin() + static_cast<int64_t>(block), values.end(), top);
+  return found == values.end() ? 0 : static_cast<int32_t>(found - values.begin());
 }
 
 double log_sum_below(std::span<const float> z, float top) {

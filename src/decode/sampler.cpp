@@ -80,11 +80,12 @@ void validate(const SamplerOptions& o, int64_t V) {
   }
 }
 
-Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, int64_t top_logprobs)
+Sampler::Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, std::optional<int64_t> top_logprobs)
     : options_(std::move(options)),
       exempt_(std::move(exempt)),
       counts_(static_cast<size_t>(V), 0),
-      top_max_(static_cast<size_t>(std::clamp<int64_t>(top_logprobs, 0, V))) {
+      top_max_(static_cast<size_t>(std::clamp<int64_t>(top_logprobs.value_or(0), 0, V))),
+      wants_logprob_(top_logprobs.has_value()) {
   validate(options_, V);
   top_.reserve(top_max_);
   order_.resize(static_cast<size_t>(V));
@@ -247,6 +248,7 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     const int32_t best = argmax(logits);
     const float z = logits[static_cast<size_t>(best)];
     if (!std::isfinite(z)) nothing_to_draw(logits);
+    if (!wants_logprob_) return {best, 0};
     const double log_sum = log_sum_below(logits, z);
     keep_top(logits, double{z}, log_sum);
     return {best, static_cast<float>(-log_sum)};
@@ -266,7 +268,7 @@ Sampled Sampler::sample(std::span<float> logits, std::span<const int32_t> histor
     const double top = double{highest(logits)};
     id = search.run(logits, [&](float l) { return (l - top) / options_.temperature; });
   }
-  return {id, logits[static_cast<size_t>(id)]};
+  return {id, wants_logprob_ ? logits[static_cast<size_t>(id)] : 0};
 }
 
 }  // namespace hearth::decode

@@ -48,14 +48,15 @@ void validate(const SamplerOptions& options, int64_t V);
 
 struct Sampled {
   int32_t id = 0;
-  float logprob = 0;  // natural log, before the sets and the temperature
+  float logprob = 0;  // natural log, before the sets and the temperature; 0 where none is wanted
 };
 
 // One sequence's sampler. Engine thread; allocates only in its constructor.
 class Sampler {
  public:
-  // exempt: end ids and newline ids, never dropped by xtc. top_logprobs: how many of the likeliest ids to report.
-  Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, int64_t top_logprobs = 0);
+  // exempt: end ids and newline ids, never dropped by xtc. top_logprobs: how many of the likeliest ids to report;
+  // nullopt: nobody wants log-probabilities, and none are made where the draw does without them.
+  Sampler(SamplerOptions options, int64_t V, std::vector<int32_t> exempt, std::optional<int64_t> top_logprobs = 0);
 
   // logits [V] are overwritten: with log-probabilities, -inf outside the sets; greedy (temperature 0) leaves them as
   // penalties and biases made them, and reports its log-probability from fp32 terms. history: prompt and answer so far.
@@ -87,6 +88,7 @@ class Sampler {
   std::vector<int32_t> counts_;  // [V], zero between calls
   std::vector<std::pair<int32_t, float>> top_;
   size_t top_max_ = 0;
+  bool wants_logprob_;
 };
 
 }  // namespace hearth::decode

@@ -47,7 +47,7 @@ Scheduler::RowPtr Scheduler::make_row(Request request, Events events) {
 
   request.adapter = engine_.adapter_slot(request.adapter);
   Sampler sampler(request.sampler, engine_.spec().V, joined(request.end_ids, request.newline_ids),
-                  request.top_logprobs.value_or(0));
+                  request.top_logprobs);
   // The last token drawn need not be evaluated, so prompt + answer may pass the context by one.
   const int64_t max_tokens = std::min(request.max_tokens, engine_.context() - prompt + 1);
   auto row = std::make_unique<Row>(Row{.id = 0,

@@ -43,14 +43,15 @@ struct Request {
   std::vector<int32_t> newline_ids;  // exempt from xtc, as end ids are
   std::string owner;                 // owners take turns
   std::string space;  // requests of one space share prefixes: adapter, images and credential are its name
-  std::optional<int64_t> top_logprobs;     // 0 .. kTopLogprobsMax: so many of the likeliest beside each token
+  // 0 .. kTopLogprobsMax: log-probabilities of the tokens, and so many of the likeliest beside each; nullopt: none.
+  std::optional<int64_t> top_logprobs;
   std::shared_ptr<Constraint> constraint;  // of this answer alone
   int32_t adapter = kDefaultAdapter;       // slot; taken at submit(), and held until the request ends
 };
 inline constexpr int64_t kTopLogprobsMax = 20;
 
 // A token of an answer. Log-probabilities are natural ones after constraint, biases and penalties, before the sets and
-// the temperature (spec models 39), and the same in any company.
+// the temperature (spec models 39), and the same in any company; 0 where none are wanted.
 struct TokenEvent {
   int32_t id = 0;
   float logprob = 0;

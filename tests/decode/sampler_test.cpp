@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/random.h"
 #include "support/outcome.h"
 
 namespace hearth::decode {
@@ -57,6 +58,27 @@ TEST(Argmax, ties_go_to_the_lower_id_and_nan_never_wins) {
   EXPECT_EQ(argmax(Floats{1, 3, 3, 2}), 1);
   EXPECT_EQ(argmax(Floats{NAN, -kInf, -5, NAN}), 2);
   EXPECT_EQ(argmax(Floats{NAN, NAN}), 0);
+  Floats long_row(5000, 1);  // several blocks
+  long_row[1234] = long_row[1300] = long_row[4999] = 2;
+  long_row[0] = long_row[4000] = NAN;
+  EXPECT_EQ(argmax(long_row), 1234);
+  long_row[4999] = 3;
+  EXPECT_EQ(argmax(long_row), 4999);
+}
+
+TEST(Sampler, draws_the_same_where_nobody_wants_log_probabilities) {
+  Random random(11);
+  for (uint64_t step = 0; step < 200; ++step) {
+    SamplerOptions options{.temperature = step % 2 ? 0.8 : 0, .top_p = step % 3 ? 1 : 0.9, .seed = step};
+    Floats row(700);
+    for (float& v : row) v = static_cast<float>(3 * random.normal());
+    Floats same = row;
+    Sampler with(options, 700, {}, 0), without(options, 700, {}, std::nullopt);
+    const Sampled want = with.sample(row, {}, step), got = without.sample(same, {}, step);
+    ASSERT_EQ(got.id, want.id);
+    EXPECT_LT(want.logprob, 0);
+    EXPECT_EQ(got.logprob, 0);
+  }
 }
 
 TEST(LogSoftmax, is_the_definition_and_drops_nan) {

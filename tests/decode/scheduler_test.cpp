@@ -28,6 +28,7 @@ std::vector<Request> mixed(int64_t count, uint64_t seed) {
     if (random.below(2)) r.sampler.repetition_penalty = 1.2;
     for (int32_t id = 0; id < 10; ++id) r.end_ids.push_back(static_cast<int32_t>(random.below(256)));
     r.owner = random.below(2) ? "a" : "b";
+    r.top_logprobs = 0;
     requests.push_back(std::move(r));
   }
   return requests;
