@@ -18,8 +18,6 @@
 namespace hearth::decode {
 namespace {
 
-constexpr std::string_view kSuffix = ".hkv";
-
 // Of everything that a cached value depends on. The number of threads is not among it.
 std::string fingerprint_of(Engine& engine, const std::string& model) {
   std::string device = engine.executor().info().name;
@@ -85,6 +83,7 @@ PrefixDisk::PrefixDisk(Engine& engine, PrefixDiskOptions options)
     fail(ErrorKind::invalid_argument, "disk-cache-max is {}, expected 0 or more", options_.bytes_max);
   fingerprint_ = fingerprint_of(engine, options_.model);
   options_.fs->make_dirs(options_.dir / fingerprint_);
+  folder_ = std::make_unique<PrefixFolder>(*options_.fs, options_.dir, fingerprint_);
   load();
   thread_ = std::thread([this] { work(); });
 }
@@ -105,7 +104,7 @@ void PrefixDisk::load() {
   for (const io::Entry& space : options_.fs->list(dir)) {
     if (!space.is_dir) continue;
     for (const io::Entry& file : options_.fs->list(dir / space.name))
-      if (!file.is_dir && file.name.ends_with(kSuffix)) load_file(dir / space.name / file.name, space.name);
+      if (!file.is_dir && file.name.ends_with(kPrefixSuffix)) load_file(dir / space.name / file.name, space.name);
   }
 }
 
@@ -253,7 +252,7 @@ void PrefixDisk::keep(std::string_view space, const Sequence& s) {
   const std::span<const int32_t> ids = s.ids;
   const std::string_view raw(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
   job.entry.path =
-      options_.dir / fingerprint_ / job.entry.space / (sha256_hex(raw).substr(0, 32) + std::string(kSuffix));
+      options_.dir / fingerprint_ / job.entry.space / (sha256_hex(raw).substr(0, 32) + std::string(kPrefixSuffix));
   {
     const std::lock_guard lock(mutex_);
     if (queue_.size() >= kQueueMax) return;
@@ -311,6 +310,17 @@ void PrefixDisk::flush() {
     changed_.wait(lock, [&] { return queue_.empty(); });
   }
   collect();
+}
+
+bool PrefixDisk::flush_within(std::chrono::nanoseconds at_most) {
+  bool all = false;
+  {
+    std::unique_lock lock(mutex_);
+    all = changed_.wait_for(lock, at_most, [&] { return queue_.empty(); });
+  }
+  if (!all) give_up_pages();
+  collect();
+  return all;
 }
 
 PrefixDisk::Counts PrefixDisk::counts() const {
@@ -396,37 +406,11 @@ void PrefixDisk::write(Job& job) {
   job.written = true;
 }
 
-// Files of all models together stay below the cap: those used longest ago go, by the time of their last change.
 void PrefixDisk::make_room(int64_t bytes) {
-  struct Stored {
-    std::filesystem::path path;
-    int64_t bytes;
-    int64_t used_ns;
-  };
-  std::vector<Stored> files;
-  int64_t total = 0;
-  for (const io::Entry& model : options_.fs->list(options_.dir)) {
-    if (!model.is_dir) continue;
-    for (const io::Entry& space : options_.fs->list(options_.dir / model.name)) {
-      if (!space.is_dir) continue;
-      const std::filesystem::path dir = options_.dir / model.name / space.name;
-      for (const io::Entry& file : options_.fs->list(dir)) {
-        struct stat info{};
-        if (!file.name.ends_with(kSuffix) || ::stat((dir / file.name).c_str(), &info) != 0) continue;
-        files.push_back({dir / file.name, info.st_size, info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec});
-        total += info.st_size;
-      }
-    }
-  }
-  if (bytes > options_.bytes_max) fail(ErrorKind::io, "{} bytes, the cap is {}", bytes, options_.bytes_max);
-  std::ranges::sort(files, {}, &Stored::used_ns);
-  for (const Stored& file : files) {
-    if (total + bytes <= options_.bytes_max) return;
-    options_.fs->remove(file.path);
-    total -= file.bytes;
+  make_prefix_room(*options_.fs, options_.dir, bytes, options_.bytes_max, [&](const std::filesystem::path& path) {
     const std::lock_guard lock(mutex_);
-    removed_.push_back(file.path);
-  }
+    removed_.push_back(path);
+  });
 }
 
 }  // namespace hearth::decode

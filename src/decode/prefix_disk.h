@@ -1,6 +1,7 @@
 // Prefixes that outlive the KV pool and the process: the tier behind the prefix tree (spec server 36).
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -20,6 +21,7 @@
 #include "base/fs.h"
 #include "decode/engine.h"
 #include "decode/kv_file.h"
+#include "decode/prefix_folder.h"
 
 namespace hearth::decode {
 
@@ -63,8 +65,9 @@ class PrefixRestore {
 // write that fails is a log line.
 class PrefixDisk {
  public:
-  // Reads the heads of the files of this model. The engine must outlive it. Throws Error{invalid_argument} for no
-  // directory, no name of the model or a cap below 0, Error{io} when the folder cannot be made or listed.
+  // Reads the heads of the files of this model, and removes what killed processes left. The engine must outlive it.
+  // Throws Error{invalid_argument} for no directory, no name of the model or a cap below 0, Error{io} when the folder
+  // cannot be made or listed.
   PrefixDisk(Engine& engine, PrefixDiskOptions options);
   ~PrefixDisk();  // what is not written yet is not written; call flush() to wait for it
   PrefixDisk(const PrefixDisk&) = delete;
@@ -93,6 +96,8 @@ class PrefixDisk {
   bool give_up_pages();
   // Waits until everything is written.
   void flush();
+  // The same, but what is not written by then is given up, and leaves no file. False: something was.
+  bool flush_within(std::chrono::nanoseconds at_most);
 
   // Files of this model, and what happened since the start.
   struct Counts {
@@ -132,6 +137,7 @@ class PrefixDisk {
   Engine& engine_;
   PrefixDiskOptions options_;
   std::string fingerprint_;
+  std::unique_ptr<PrefixFolder> folder_;
   std::vector<graph::KvGroup> groups_;
   std::vector<Entry> entries_;
   Counts counts_;

@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <tuple>
 
+#include "base/faulty_fs.h"
 #include "decode/answers.h"
 #include "support/outcome.h"
 
@@ -105,6 +109,49 @@ TEST(PrefixDisk, spaces_models_and_kinds_are_apart) {
   other.model = "another";
   const PrefixDisk disk(*engine, other);
   EXPECT_EQ(disk.match_length(r.space, r.prompt, 149), 0);
+}
+
+// a file of another model, key or layout serves nobody, wherever somebody puts it.
+TEST(PrefixDisk, a_file_in_another_ones_place_is_a_miss_and_goes) {
+  const test::TempDir dir;
+  Request r = asked(prompt_ids(150));
+  r.space = "a";
+  restarted({}, dir, r);
+  const stdfs::path stored = files(dir).at(0);
+  const auto engine = engine_of({});
+  const auto found = [&](const std::string& model, const std::string& space) {
+    PrefixDiskOptions options = in(dir);
+    options.model = model;
+    const PrefixDisk disk(*engine, options);
+    return disk.match_length(space, r.prompt, 149);
+  };
+  ASSERT_EQ(found("tiny", "a"), 149);
+  {
+    PrefixDiskOptions options = in(dir);  // its folders
+    options.model = "another";
+    PrefixDisk disk(*engine, options);
+    Scheduler scheduler(*engine, {.disk = &disk});
+    Answer answer;
+    Request theirs = asked(prompt_ids(150, 6));
+    theirs.space = "b";
+    scheduler.submit(theirs, into(answer));
+    drain(scheduler);
+    disk.flush();
+  }
+  const std::vector<stdfs::path> all = files(dir);
+  ASSERT_EQ(all.size(), 2u);
+  const stdfs::path theirs = all[0] == stored ? all[1] : all[0];
+  for (const auto& [folder, model, space] :
+       {std::tuple(theirs.parent_path(), "another", "b"),
+        std::tuple(stored.parent_path().parent_path() / theirs.parent_path().filename(), "tiny", "b"),
+        std::tuple(theirs.parent_path().parent_path() / stored.parent_path().filename(), "another", "a")}) {
+    stdfs::create_directories(folder);
+    const stdfs::path copy = folder / stored.filename();
+    stdfs::copy_file(stored, copy);
+    EXPECT_EQ(found(model, space), 0) << model << " " << space;
+    EXPECT_FALSE(stdfs::exists(copy)) << model << " " << space;
+  }
+  EXPECT_EQ(found("tiny", "a"), 149) << "its own place";
 }
 
 // Before the start the heads are looked at; a page that is damaged shows when it is restored.
@@ -372,6 +419,90 @@ TEST(PrefixDisk, moving_changes_no_answer) {
     EXPECT_EQ(d.entries(), 0);
     expect_all_free(*d.engine);
   }
+}
+
+// A disk whose writes stand still until it is let go.
+class StuckFs : public test::FaultyFs {
+ public:
+  StuckFs() : FaultyFs(io::real_fs(), 0, "") {}
+  std::unique_ptr<io::File> create(const io::Path& path, int mode) override {
+    return std::make_unique<StuckFile>(*this, FaultyFs::create(path, mode));
+  }
+  void let_go() {
+    const std::lock_guard lock(mutex_);
+    stuck_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  class StuckFile : public io::File {
+   public:
+    StuckFile(StuckFs& fs, std::unique_ptr<io::File> file) : fs_(fs), file_(std::move(file)) {}
+    void write(std::span<const std::byte> bytes) override {
+      std::unique_lock lock(fs_.mutex_);
+      fs_.changed_.wait(lock, [&] { return !fs_.stuck_; });
+      file_->write(bytes);
+    }
+    void sync() override { file_->sync(); }
+
+   private:
+    StuckFs& fs_;
+    std::unique_ptr<io::File> file_;
+  };
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stuck_ = true;
+};
+
+TEST(PrefixDisk, a_flush_that_takes_too_long_leaves_no_file) {
+  const test::TempDir dir;
+  const auto engine = engine_of({});
+  StuckFs fs;
+  PrefixDiskOptions options = in(dir);
+  options.fs = &fs;
+  {
+    PrefixDisk disk(*engine, options);
+    Answer answer;
+    {
+      Scheduler scheduler(*engine, {.disk = &disk});
+      scheduler.submit(asked(prompt_ids(150)), into(answer));
+      drain(scheduler);
+    }
+    EXPECT_FALSE(disk.flush_within(std::chrono::milliseconds(1)));
+    expect_all_free(*engine);
+    fs.let_go();
+    EXPECT_TRUE(disk.flush_within(std::chrono::seconds(60)));
+    EXPECT_EQ(disk.counts().entries, 0);
+  }
+  EXPECT_TRUE(files(dir).empty());
+}
+
+TEST(PrefixDisk, what_a_killed_process_left_goes_and_what_a_living_one_writes_stays) {
+  const test::TempDir dir;
+  restarted({}, dir, asked(prompt_ids(150)));
+  const stdfs::path stored = files(dir).at(0);
+  const auto leave = [&](const stdfs::path& folder) {
+    stdfs::create_directories(folder);
+    const stdfs::path path = folder / ("." + stored.filename().string() + ".4711-0.tmp");
+    std::ofstream(path) << "half";
+    return path;
+  };
+  const auto engine = engine_of({});
+  const stdfs::path own = leave(stored.parent_path()), of_another = leave(dir.path() / "another model" / "space");
+  {
+    PrefixDisk disk(*engine, in(dir));
+    EXPECT_FALSE(stdfs::exists(own));
+    EXPECT_FALSE(stdfs::exists(of_another)) << "nobody uses that model";
+    EXPECT_TRUE(stdfs::exists(stored));
+    const stdfs::path being_written = leave(stored.parent_path());
+    const PrefixDisk second(*engine, in(dir));
+    PrefixDiskOptions other = in(dir);
+    other.model = "other";
+    const PrefixDisk third(*engine, other);
+    EXPECT_TRUE(stdfs::exists(being_written)) << "the first one is still there";
+  }
+  const PrefixDisk later(*engine, in(dir));
+  EXPECT_EQ(files(dir), std::vector{stored});
 }
 
 TEST(PrefixDisk, refuses_by_name) {

@@ -84,6 +84,33 @@ def test_keep_alive_zero_unloads_behind_the_answer_and_a_pin_holds(pool):
     until(pool, {FIRST: "ready"})
 
 
+def test_an_unloaded_model_writes_its_prefixes_first(tmp_path, model_file):
+    """Each answer's prefix is on its way to the disk when the model goes; of a worker that was killed nothing stays."""
+    kept = tmp_path / "kv"
+    left = kept / ("0" * 32) / "1" / ".prefix.hkv.4711-0.tmp"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+    snapshot = tmp_path / "hub" / "models--toys--goes" / "snapshots" / "1"
+    snapshot.mkdir(parents=True)
+    shutil.copy(model_file("smollm2"), snapshot / "model.gguf")
+    refs = snapshot.parents[1] / "refs"
+    refs.mkdir()
+    (refs / "main").write_text("1")
+    with Server(tmp_path, model_file("smollm2"), "--context", "1024", "--disk-cache", kept,
+                env={"HF_HUB_CACHE": str(tmp_path / "hub")}) as server:  # fmt: skip
+        assert not left.exists()
+        for number in range(3):
+            text = f"Letter {number}. " + "The harbour lay quiet under the morning fog, and nobody spoke of the ship. " * 24
+            answer = server.chat(text, model="toys/goes", max_tokens=4, keep_alive=0)
+            assert answer.status == 200, answer.body
+            deadline = time.monotonic() + 60
+            while any(m["model"] == "toys/goes" for m in control(server, "/api/ps").json()["models"]) or len(server.workers()) > 1:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            assert len(list(kept.rglob("*.hkv"))) == number + 1 and not list(kept.rglob("*.tmp"))
+        assert not [line for line in server.log if "signal" in line], server.log
+
+
 @pytest.mark.parametrize("path", ["/api/models/load", "/api/models/unload", "/api/models/pin"])
 def test_bad_bodies_are_told_by_field(pool, path):
     for body, param in [({}, "model"), ({"model": 5}, "model"), ({"model": ""}, "model"), ({"model": SECOND, "pinned": "yes"}, "pinned"),

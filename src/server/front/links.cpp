@@ -43,6 +43,8 @@ void Links::settle(std::chrono::milliseconds at_most) {
 }
 
 void Links::end(const std::shared_ptr<WorkerLink>& link) {
+  link->drain();
+  if (link->wait_end(kEnd)) return;
   link->kill();
   link->wait_end(kEnd);
 }

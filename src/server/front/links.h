@@ -22,7 +22,8 @@ class Links {
   // The same at the end, when requests under way still hold theirs until they have heard of it. At most so long.
   void settle(std::chrono::milliseconds at_most);
 
-  // Ends a worker and waits for that, a while: its memory is free again. Not on a link's thread.
+  // Ends an idle worker and waits for that: its memory is free again. What it writes to the disk is finished first; one
+  // that takes longer than a while is killed. Not on a link's thread.
   static void end(const std::shared_ptr<WorkerLink>& link);
 
  private:

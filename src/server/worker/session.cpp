@@ -41,6 +41,8 @@ constexpr size_t kWaitingMax = 256;  // requests in the worker beside those unde
 // Tokens that come faster than a screen shows them go together: each of the threads that hand them on takes the CPU
 // from the engine. The first one of an answer and its end go at once.
 constexpr auto kPace = std::chrono::milliseconds(16);
+// For prefixes on their way to the disk when the session ends: the front waits five seconds for the process.
+constexpr auto kFlush = std::chrono::seconds(4);
 
 PromptModel prompt_model(const WorkerModel& model) {
   const text::Tokenizer& tokenizer = model.text->tokenizer();
@@ -282,7 +284,7 @@ void Session::run_engine() {
     adapters_.settle();
   }
   disk_ = nullptr;
-  if (disk) disk->flush();
+  if (disk && !disk->flush_within(kFlush)) log::warn("worker", "prefixes that were not written in time are given up");
 }
 
 void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests) {

@@ -283,6 +283,32 @@ TEST_F(ModelsTest, rules_of_a_model_hold_however_often_it_is_loaded) {
   }
 }
 
+// What it writes to the disk is finished first, whoever unloads it.
+TEST_F(ModelsTest, an_unloaded_one_is_told_to_end_and_waited_for) {
+  write("a", "drain_ms 300\nbytes 600");
+  write("b", "drain_ms 300\nbytes 600");
+  start({"a", "b"}, 1000, [](ModelsOptions& o) { o.ttl = 1h; });
+  serve("a");
+  models_->unload("a");
+  EXPECT_TRUE(comes([&] { return count("drained a") == 1; })) << "it was killed";
+  serve("a");
+  serve("b");
+  const auto all = events();
+  EXPECT_EQ(std::count(all.begin(), std::ranges::find(all, "loaded b"), "drained a"), 2)
+      << "it was killed to make room";
+}
+
+TEST_F(ModelsTest, one_that_does_not_end_is_killed) {
+  write("a", "drain_ms 60000");
+  start({"a"});
+  serve("a");
+  models_->unload("a");
+  EXPECT_TRUE(comes([&] { return is("a", ModelState::absent); }));
+  serve("a");  // not before the first one is gone
+  EXPECT_EQ(count("load a"), 2);
+  EXPECT_EQ(count("drained a"), 0);
+}
+
 TEST_F(ModelsTest, settings_outlive_an_unload) {
   write("a", "");
   start({"a"}, 1000, [](ModelsOptions& o) { o.ttl = 10ms; });

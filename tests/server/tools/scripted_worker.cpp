@@ -7,6 +7,7 @@
 //   die_at N        it ends at its N-th request, unanswered
 //   mute            requests get no answer, and neither does a question for a sign of life
 //   answer_ms N     how long an answer takes (0)
+//   drain_ms N      how long it takes to end when it is told to (0); then its step "drained NAME" is noted
 //   hang            it never says a word
 // An adapter is mounted if its config begins with "good"; with "die" it ends; else it is refused with that text.
 // Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the positions to plan for).
@@ -32,7 +33,7 @@ using namespace hearth;
 using namespace hearth::server;
 
 struct Script {
-  int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0;
+  int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0, drain_ms = 0;
   std::string fail_kind, fail_text;
   bool dies = false, mute = false, hangs = false, vague = false;
 };
@@ -48,6 +49,7 @@ Script read_script(const std::filesystem::path& path) {
     if (word == "load_ms") words >> script.load_ms;
     if (word == "die_at") words >> script.die_at;
     if (word == "answer_ms") words >> script.answer_ms;
+    if (word == "drain_ms") words >> script.drain_ms;
     if (word == "die") script.dies = true;
     if (word == "mute") script.mute = true;
     if (word == "hang") script.hangs = true;
@@ -156,7 +158,13 @@ int main(int argc, char** argv) {
   int64_t requests = 0;
   while (const std::optional<Frame> frame = wire.receive()) {
     if (script.mute) continue;
-    if (frame->kind == FrameKind::drain) return 0;
+    if (frame->kind == FrameKind::drain) {
+      if (script.drain_ms > 0) {
+        sleep_ms(script.drain_ms);
+        note(model, "drained");
+      }
+      return 0;
+    }
     json::Object body;
     if (const json::Value* id = frame->body.get("id")) body["id"] = *id;
     if (frame->kind == FrameKind::adapter_mount || frame->kind == FrameKind::adapter_unmount) {
