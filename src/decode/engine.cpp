@@ -107,6 +107,11 @@ int32_t Engine::adapter_slot(int32_t slot) const {
   return slot;
 }
 
+std::string Engine::adapter_name(int32_t slot) const {
+  const int32_t resolved = slot == kDefaultAdapter ? default_adapter_ : slot;
+  return adapters_->mounted(resolved) ? adapters_->id(resolved) : std::string();
+}
+
 void Engine::set_default_adapter(int32_t slot) { default_adapter_ = adapter_slot(slot); }
 
 void Engine::use_adapter(int32_t slot, int64_t by) {

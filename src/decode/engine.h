@@ -109,6 +109,8 @@ class Engine {
   // Error{not_found} for an empty slot, Error{busy} while requests use it. A default becomes the base model again.
   void unmount_adapter(int32_t slot);
   bool has_adapter(int32_t slot) const { return adapters_->mounted(slot); }
+  // The id of the adapter in it, of a stack all of them ("a+b"); empty: the base model.
+  std::string adapter_name(int32_t slot) const;
   int64_t adapter_bytes() const { return adapters_->bytes(); }  // of those that are mounted
   // What StepInputs with kDefaultAdapter get: at first kNoAdapter.
   void set_default_adapter(int32_t slot);

@@ -43,14 +43,22 @@ double GenerateStats::decode_tps() const {
   return decode_ms > 0 && generated_tokens > 1 ? 1000 * static_cast<double>(generated_tokens - 1) / decode_ms : 0;
 }
 
-Sampled draw_token(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
-                   uint64_t step) {
+Error no_numbers(const Engine& engine, std::string_view adapter, std::string_view what) {
+  return Error(ErrorKind::corrupt_file,
+               adapter.empty() ? fmt::format("{}: {}; hearth doctor --deep shows the weights that are to blame",
+                                             engine.spec().file, what)
+                               : fmt::format("adapter {}: {}; without an adapter (\"none\") it shows whether the model "
+                                             "is to blame",
+                                             adapter, what));
+}
+
+Sampled draw_token(Sampler& sampler, const Engine& engine, int32_t adapter, std::span<float> logits,
+                   std::span<const int32_t> history, uint64_t step) {
   try {
     return sampler.sample(logits, history, step);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::corrupt_file) throw;
-    fail(ErrorKind::corrupt_file, "{}: {}; hearth doctor --deep shows the weights that are to blame",
-         engine.spec().file, error.what());
+    throw no_numbers(engine, engine.adapter_name(adapter), error.what());
   }
 }
 
@@ -103,7 +111,7 @@ Generated generate(Engine& engine, Sequence& sequence, std::span<const int32_t> 
       result.finish = FinishReason::cancelled;
       break;
     }
-    const Sampled token = draw_token(sampler, engine, logits, history, static_cast<uint64_t>(i));
+    const Sampled token = draw_token(sampler, engine, kDefaultAdapter, logits, history, static_cast<uint64_t>(i));
     if (contains(options.end_ids, token.id)) {
       result.finish = FinishReason::stop;
       break;

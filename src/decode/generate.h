@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "decode/engine.h"
 #include "decode/sampler.h"
 
@@ -39,9 +40,13 @@ struct Generated {
   int64_t max_tokens = 0;  // after lowering to the room left in the context
 };
 
-// sampler.sample(), and where logits are no numbers the model's file is named: it is to blame.
-Sampled draw_token(Sampler& sampler, const Engine& engine, std::span<float> logits, std::span<const int32_t> history,
-                   uint64_t step);
+// For logits that are no numbers, corrupt_file: `what`, and what is to blame, the adapter of that name
+// (Engine::adapter_name) or, where it is empty, the model's file. Any thread.
+Error no_numbers(const Engine& engine, std::string_view adapter, std::string_view what);
+
+// sampler.sample(), and no_numbers() where it finds none. `adapter`: the slot, as StepInput has it.
+Sampled draw_token(Sampler& sampler, const Engine& engine, int32_t adapter, std::span<float> logits,
+                   std::span<const int32_t> history, uint64_t step);
 
 // Evaluates `prompt` behind the longest prefix that `sequence` has cached (the last prompt token is always evaluated),
 // then draws tokens. on_token(id) is called as each is known; false stops (finish = stop). On return the sequence holds

@@ -154,11 +154,13 @@ void Scheduler::draw(Row& row) const noexcept {
   row.error.reset();
   const auto step = static_cast<uint64_t>(row.stats.generated_tokens);
   try {
-    row.token = draw_token(row.sampler, engine_, row.logits, row.history, step);
+    row.token = draw_token(row.sampler, engine_, row.request.adapter, row.logits, row.history, step);
   } catch (const Error& error) {
     if (row.request.constraint && error.kind() == ErrorKind::invalid_argument)
       row.error = Error(error.kind(), "no token can be drawn: the constraint and the biases leave none");
     else row.error = error;
+  } catch (const std::bad_alloc&) {
+    row.error = Error(ErrorKind::out_of_memory, "the answer's next token could not get the memory it needs");
   }
 }
 

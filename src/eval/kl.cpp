@@ -57,9 +57,7 @@ class Worst {
 
 void require_numbers(const decode::Engine& engine, double nats) {
   if (!std::isfinite(nats))
-    fail(ErrorKind::corrupt_file,
-         "{}: a logit is NaN or infinite; hearth doctor --deep shows the weights that are to blame",
-         engine.spec().file);
+    throw decode::no_numbers(engine, engine.adapter_name(decode::kDefaultAdapter), "a logit is NaN or infinite");
 }
 
 }  // namespace

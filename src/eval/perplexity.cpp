@@ -59,9 +59,7 @@ Perplexity perplexity(decode::Engine& engine, const text::Tokenizer& tokenizer, 
       const int32_t id = row[static_cast<size_t>(target)];
       const double nats = -log_probability(logits, id);
       if (!std::isfinite(nats))
-        fail(ErrorKind::corrupt_file,
-             "{}: a logit is NaN or infinite; hearth doctor --deep shows the weights that are to blame",
-             engine.spec().file);
+        throw decode::no_numbers(engine, engine.adapter_name(decode::kDefaultAdapter), "a logit is NaN or infinite");
       sum += nats;
       squares += nats * nats;
       ++result.tokens;

@@ -3,9 +3,7 @@
 
 #include <cmath>
 
-#include "decode/generate.h"
-#include "decode/scheduler.h"
-#include "decode/tiny_engine.h"
+#include "decode/answers.h"
 #include "model/forward.h"
 #include "support/adapter_files.h"
 #include "support/outcome.h"
@@ -14,7 +12,6 @@ namespace hearth::decode {
 namespace {
 
 using Floats = std::vector<float>;
-using Ids = std::vector<int32_t>;
 
 EngineOptions with_slots(int64_t slots, int64_t rows = 4) {
   return {.context = 128,
@@ -247,6 +244,45 @@ TEST(Adapters, requests_of_a_scheduler_give_what_each_gives_alone) {
   late.prompt = stem;
   late.adapter = slots[0];
   EXPECT_EQ(test::outcome([&] { scheduler.submit(std::move(late), {}); }), "invalid_argument: adapter slot 0 is empty");
+}
+
+// The error names the adapter, a stack by all its parts; whoever shares the step never notices.
+TEST(Adapters, one_that_makes_no_numbers_is_blamed_and_fails_its_request_alone) {
+  const auto engine = tiny_engine({}, with_slots(3));
+  formats::Adapter broken = adapter(*engine, "broken");
+  for (formats::AdapterFactors& f : broken.linears) std::ranges::fill(f.b, NAN);
+  const formats::Adapter good = adapter(*engine, "good");
+  const formats::Adapter* const both[] = {&good, &broken};
+  const int32_t slots[] = {engine->mount_adapter(broken), engine->mount_adapter(both), engine->mount_adapter(good),
+                           kNoAdapter};
+  const char* const spaces[] = {"broken", "stack", "good", ""};
+  std::vector<Answer> answers(4);
+  std::vector<Ids> want(4);
+  for (const size_t i : {2, 3}) {
+    engine->set_default_adapter(slots[i]);
+    want[i] = solo(*engine, asked(prompt_ids(70), 10)).ids;
+  }
+  engine->set_default_adapter(slots[0]);
+  const std::string file = engine->spec().file, end =
+                                                    ": 258 of 258 logits are NaN or infinite, so no token can be "
+                                                    "drawn; without an adapter (\"none\") it shows whether "
+                                                    "the model is to blame";
+  EXPECT_EQ(test::outcome([&] { solo(*engine, asked(prompt_ids(70), 10)); }), "corrupt_file: adapter broken" + end);
+  Scheduler scheduler(*engine);
+  for (size_t i = 0; i < answers.size(); ++i) {
+    Request r = asked(prompt_ids(70), 10);
+    r.adapter = i == 0 ? kDefaultAdapter : slots[i];
+    r.space = spaces[i];
+    scheduler.submit(r, into(answers[i]));
+  }
+  drain(scheduler);
+  EXPECT_EQ(answers[0].end, "adapter broken" + end);
+  EXPECT_EQ(answers[1].end, "adapter good+broken" + end);
+  for (const size_t i : {2, 3}) {
+    EXPECT_EQ(answers[i].end, "length");
+    EXPECT_EQ(answers[i].ids, want[i]);
+  }
+  EXPECT_EQ(engine->adapter_uses(slots[0]), 0);
 }
 
 TEST(Adapters, cancelled_requests_let_go_of_their_adapter) {
