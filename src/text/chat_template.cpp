@@ -131,9 +131,7 @@ size_t checked_bytes(const json::Value& v, std::string_view what, int depth = 0)
 // bounds.
 jinja::RenderLimits admitted(size_t bytes, jinja::RenderLimits limits) {
   const auto own = static_cast<int64_t>(bytes);
-  if (own > limits.input_bytes)
-    fail(ErrorKind::out_of_memory, "the conversation has {} bytes of text, a prompt takes at most {}", own,
-         limits.input_bytes);
+  if (own > limits.input_bytes) throw TextTooLong(own, limits.input_bytes);
   constexpr int64_t kBytesPerMs = 16 << 10;
   limits.output_bytes += own;
   limits.wall_ms += own / kBytesPerMs;

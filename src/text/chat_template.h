@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "text/template/template.h"
 
@@ -24,6 +25,21 @@ struct ChatInput {
   std::optional<std::tm> now;  // local civil time, for templates that print the date
 };
 
+// The strings of a conversation are more than a prompt takes.
+class TextTooLong : public Error {
+ public:
+  TextTooLong(int64_t bytes, int64_t bytes_max)
+      : Error(ErrorKind::out_of_memory,
+              fmt::format("the conversation has {} bytes of text, a prompt takes at most {}", bytes, bytes_max)),
+        bytes_(bytes),
+        bytes_max_(bytes_max) {}
+  int64_t bytes() const { return bytes_; }
+  int64_t bytes_max() const { return bytes_max_; }
+
+ private:
+  int64_t bytes_, bytes_max_;
+};
+
 // Any thread; rendering changes nothing.
 class ChatTemplate {
  public:
@@ -32,7 +48,7 @@ class ChatTemplate {
 
   // Throws Error{invalid_argument}: what the template raises (its own words behind name and line), a passed limit,
   // text that is not UTF-8, malformed messages, content parts other than text for a template that takes only text, or
-  // an `extra` name that is reserved. Error{out_of_memory}: the strings of the input are more than limits.input_bytes.
+  // an `extra` name that is reserved. TextTooLong: the strings of the input are more than limits.input_bytes.
   std::string render(const ChatInput& input, const jinja::RenderLimits& limits = {}) const;
   // The same, with the byte ranges that the template marks as the assistant's ({% generation %}), and those that it
   // quotes from the conversation. Of the conversation, only roles that are names (letters, digits, _ and -) count as

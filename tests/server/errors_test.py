@@ -105,6 +105,27 @@ def test_a_prompt_beyond_the_context_is_refused_in_words_that_clients_know(serve
     assert error["detail_code"] == "context_over_budget" and "exceeds the available context" in error["message"]
 
 
+# More text than a template takes is not even counted in tokens; 8 MiB is the bound.
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/tokenize", "/apply-template",
+                                  "/v1/messages", "/v1/messages/count_tokens"])
+def test_more_text_than_a_prompt_takes_is_the_requests_fault(server, path):
+    text = "word " * ((8 << 20) // 5 + 1)
+    body = {"messages": [{"role": "user", "content": text}], "max_tokens": 4}
+    if path == "/v1/responses":
+        body = {"input": text, "max_output_tokens": 4}
+    answer = server.post(path, body)
+    assert answer.status == 400, answer.body[:500]
+    error = answer.json()["error"]
+    assert f"{len(text)} bytes of text" in error["message"] and str(8 << 20) in error["message"], error
+    if path.startswith("/v1/messages"):
+        assert error["type"] == "invalid_request_error" and error["message"].startswith("prompt is too long: "), error
+    else:
+        assert error["type"] == "memory_admission" and error["code"] == "context_length_exceeded", error
+        assert "maximum context length" in error["message"] and "exceeds the available context" in error["message"], error
+        assert "n_prompt_tokens" not in error, error
+    assert server.get("/health").status == 200
+
+
 def test_a_large_body_is_413(server):
     refused(server.post("/v1/chat/completions", b" " * (33 << 20)), 413)
     assert server.get("/health").status == 200

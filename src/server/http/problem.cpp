@@ -81,8 +81,8 @@ Problem problem_of(const Event& error) {
     problem.type = "memory_admission";
     problem.retry_after_s = 0;
     problem.more["detail_code"] = "context_over_budget";
-    problem.more["n_prompt_tokens"] = error.usage.prompt;
-    problem.more["n_ctx"] = error.usage.max_tokens;
+    if (error.usage.prompt > 0) problem.more["n_prompt_tokens"] = error.usage.prompt;
+    if (error.usage.max_tokens > 0) problem.more["n_ctx"] = error.usage.max_tokens;
   }
   return problem;
 }
@@ -100,10 +100,11 @@ json::Value error_json(Dialect dialect, const Problem& problem, std::string_view
   json::Object error, body;
   if (dialect == Dialect::anthropic) {
     error["type"] = anthropic_type(status_of(dialect, problem));
-    error["message"] = too_long(problem)
-                           ? fmt::format("prompt is too long: {} tokens > {} maximum",
-                                         number_of(problem, "n_prompt_tokens"), number_of(problem, "n_ctx"))
-                           : problem.message;
+    const int64_t tokens = number_of(problem, "n_prompt_tokens");
+    if (!too_long(problem)) error["message"] = problem.message;
+    else if (tokens == 0) error["message"] = "prompt is too long: " + problem.message;  // too much text to be counted
+    else
+      error["message"] = fmt::format("prompt is too long: {} tokens > {} maximum", tokens, number_of(problem, "n_ctx"));
     body["type"] = "error";
     body["error"] = std::move(error);
     body["request_id"] = request_id;

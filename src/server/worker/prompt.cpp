@@ -177,6 +177,20 @@ std::optional<bool> thinking_of(const Generation& g, const PromptModel& model) {
   return thinks ? std::optional(thinks->as_bool("enable_thinking")) : std::nullopt;
 }
 
+PromptTooLong::PromptTooLong(int64_t tokens, int64_t context)
+    : Error(ErrorKind::out_of_memory,
+            fmt::format("This model's maximum context length is {} tokens. The prompt has {} tokens and exceeds the "
+                        "available context size.",
+                        context, tokens)),
+      usage_{.prompt = tokens, .max_tokens = context} {}
+
+PromptTooLong::PromptTooLong(const text::TextTooLong& text, int64_t context)
+    : Error(ErrorKind::out_of_memory,
+            fmt::format("This model's maximum context length is {}{} bytes of text. The prompt has {} bytes of text "
+                        "and exceeds the available context size.",
+                        context > 0 ? fmt::format("{} tokens and ", context) : "", text.bytes_max(), text.bytes())),
+      usage_{.max_tokens = context} {}
+
 Prompt make_prompt(const Generation& g, const PromptModel& model) {
   Prompt prompt;
   const text::Tokenizer& tokenizer = model.text.tokenizer();
@@ -202,6 +216,8 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
     text::Rendered rendered;
     try {
       rendered = model.text.render(conversation(g, thinking_of(g, model), messages, tools));
+    } catch (const text::TextTooLong& error) {
+      throw PromptTooLong(error, model.context);
     } catch (const Error&) {
       json::Value joined = merged(messages);
       if (joined == messages) throw;

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
 #include "decode/scheduler.h"
 #include "model/model_text.h"
 #include "server/generation.h"
+#include "text/chat_template.h"
 #include "text/tools/answer_parser.h"
 
 namespace hearth::server {
@@ -59,8 +61,20 @@ struct Prompt {
   std::vector<text::ToolSpec> tools;  // that the answer may call
 };
 
+// No context of the model takes the prompt: the request's fault, in the words that clients look for (spec server 4).
+class PromptTooLong : public Error {
+ public:
+  PromptTooLong(int64_t tokens, int64_t context);
+  // Its text alone is too much to be counted in tokens; context 0: not known.
+  PromptTooLong(const text::TextTooLong& text, int64_t context);
+  const Usage& usage() const { return usage_; }  // prompt and context (as max_tokens); 0: not known
+
+ private:
+  Usage usage_;
+};
+
 // Renders (chat) or takes (raw) and encodes. Throws Error{invalid_argument}: no template, or what the template says;
-// an empty raw prompt for a model without a BOS.
+// an empty raw prompt for a model without a BOS. PromptTooLong for more text than a template takes.
 Prompt make_prompt(const Generation& generation, const PromptModel& model);
 
 // The request of answer `answer`, with its own seed; adapter and space are the engine thread's to fill in. Throws

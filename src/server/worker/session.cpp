@@ -96,10 +96,9 @@ void Session::send(std::string_view frames) {
   }
 }
 
-void Session::send_error(uint64_t id, const Error& error, std::string code, Usage usage) {
+void Session::send_error(uint64_t id, const Error& error, std::string code) {
   Event event = error_event(id, error);
-  event.code = std::move(code);
-  event.usage = usage;
+  if (!code.empty()) event.code = std::move(code);
   std::string frames;
   append_frame(frames, to_frame(event));
   send(frames);
@@ -231,15 +230,7 @@ void Session::prepare(const LivePtr& live) {
     if (!live->cancelled) {
       const Prompt prompt = make_prompt(g, prompt_model_);
       live->prompt_tokens = static_cast<int64_t>(prompt.ids.size());
-      if (live->prompt_tokens > prompt_model_.context) {
-        send_error(live->id,
-                   Error(ErrorKind::out_of_memory,
-                         fmt::format("This model's maximum context length is {} tokens. The prompt has {} tokens and "
-                                     "exceeds the available context size.",
-                                     prompt_model_.context, live->prompt_tokens)),
-                   "context_length_exceeded", {.prompt = live->prompt_tokens, .max_tokens = prompt_model_.context});
-        return ended(live);
-      }
+      if (live->prompt_tokens > prompt_model_.context) throw PromptTooLong(live->prompt_tokens, prompt_model_.context);
       if (!grammars_ && (!g.format.is_null() || !prompt.tools.empty()))
         grammars_ = std::make_unique<AnswerGrammars>(prompt_model_);
       for (int64_t answer = 0; answer < g.n; ++answer) {

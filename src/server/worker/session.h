@@ -87,7 +87,7 @@ class Session {
   bool handle(Output& output);
   void keep(const LivePtr& live, int64_t answer, std::vector<Event>& events);
   void send_kept();
-  void send_error(uint64_t id, const Error& error, std::string code = {}, Usage usage = {});
+  void send_error(uint64_t id, const Error& error, std::string code = {});
   void send(std::string_view frames);
   void ended(const LivePtr& live);
   void stop_answer(const LivePtr& live, int64_t answer);

@@ -80,6 +80,10 @@ Event error_event(uint64_t id, const Error& error) {
   event.text = error.what();
   event.reason = name_of(error.kind());
   if (const auto* field = dynamic_cast<const RequestError*>(&error)) event.param = field->param();
+  if (const auto* prompt = dynamic_cast<const PromptTooLong*>(&error)) {
+    event.code = "context_length_exceeded";
+    event.usage = prompt->usage();
+  }
   return event;
 }
 
