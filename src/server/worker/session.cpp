@@ -1,7 +1,5 @@
 #include "server/worker/session.h"
 
-#include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <utility>
 
@@ -9,38 +7,12 @@
 #include "base/log.h"
 #include "decode/complete.h"
 #include "server/worker/reasoning_constraint.h"
-#include "server/worker/signal_json.h"
 #include "server/worker/text_calls.h"
 
 namespace hearth::server {
-
-struct Session::Live {
-  uint64_t id = 0;
-  Generation generation;  // receiving thread, then the prompt thread
-  std::atomic<bool> cancelled{false};
-  std::string space;
-  int64_t prompt_tokens = 0;  // set before the engine hears of it
-  struct Answer {
-    std::unique_ptr<AnswerText> text;  // none: cancelled before it began
-    int64_t max_tokens = 0;
-    // Text thread:
-    bool stopped = false;
-    std::vector<Event> kept;  // not sent yet
-    int64_t told = 0;         // tokens that events have told of
-    bool ended = false;
-  };
-  std::vector<float> logits;    // text thread: behind the prompt, where they are the answer
-  std::vector<Answer> answers;  // as many as wanted, before the engine hears of it
-  // Under Session::mutex_:
-  int64_t open = 0;  // answers that have not ended
-};
-
 namespace {
 
 constexpr size_t kWaitingMax = 256;  // requests in the worker beside those under way (reliability.md section 3)
-// Tokens that come faster than a screen shows them go together: each of the threads that hand them on takes the CPU
-// from the engine. The first one of an answer and its end go at once.
-constexpr auto kPace = std::chrono::milliseconds(16);
 // For prefixes on their way to the disk when the session ends: the front waits five seconds for the process.
 constexpr auto kFlush = std::chrono::seconds(4);
 
@@ -66,10 +38,16 @@ Session::Session(WorkerModel model, std::function<void(std::string_view)> send)
       prompt_model_(prompt_model(model_)),
       rows_(static_cast<size_t>(model_.engine->options().sequences_max)),
       send_(std::move(send)),
-      adapters_(*model_.engine, model_.name, model_.adapter_bytes) {
+      adapters_(*model_.engine, model_.name, model_.adapter_bytes),
+      text_(
+          model_.text->tokenizer(),
+          {.send = [this](std::string_view frames) { this->send(frames); },
+           .stop = [this](const LiveRequestPtr& live, int64_t answer) { stop_answer(live, answer); },
+           .ended = [this](const LiveRequestPtr& live) { ended(live); },
+           .blame = [this](const LiveRequest& live,
+                           std::string_view what) { return decode::no_numbers(*model_.engine, live.adapter, what); }}) {
   prompt_thread_ = std::thread([this] { run_prompts(); });
   engine_thread_ = std::thread([this] { run_engine(); });
-  text_thread_ = std::thread([this] { run_text(); });
   adapter_thread_ = std::thread([this] { run_adapters(); });
 }
 
@@ -80,8 +58,6 @@ Session::~Session() {
   prompt_thread_.join();
   commands_.close();
   engine_thread_.join();
-  outputs_.close();
-  text_thread_.join();
 }
 
 void Session::send(std::string_view frames) {
@@ -107,7 +83,7 @@ void Session::send_error(uint64_t id, const Error& error, std::string code) {
 // --- receiving thread ---
 
 void Session::submit(json::Value body) {
-  auto live = std::make_shared<Live>();
+  auto live = std::make_shared<LiveRequest>();
   live->generation = generation_of(body);
   live->id = live->generation.id;
   live->open = live->generation.n;
@@ -124,7 +100,7 @@ void Session::submit(json::Value body) {
 }
 
 void Session::cancel(uint64_t id) {
-  LivePtr live;
+  LiveRequestPtr live;
   {
     const std::lock_guard lock(mutex_);
     const auto found = live_.find(id);
@@ -151,7 +127,7 @@ void Session::drain() {
   all_ended_.wait(lock, [&] { return live_.empty(); });
 }
 
-void Session::ended(const LivePtr& live) {
+void Session::ended(const LiveRequestPtr& live) {
   const std::lock_guard lock(mutex_);
   live_.erase(live->id);
   if (live_.empty()) all_ended_.notify_all();
@@ -167,37 +143,7 @@ void Session::reply(uint64_t id, json::Object body) {
 void Session::call(FrameKind kind, json::Value body) {
   const auto id = static_cast<uint64_t>(body.get("id") ? body.get("id")->as_int("id") : 0);
   if (kind == FrameKind::stats) {
-    commands_.push([this, id](decode::Scheduler& scheduler) {
-      const decode::Scheduler::Counts counts = scheduler.counts();
-      json::Object o;
-      o["active"] = counts.active;
-      o["waiting"] = counts.waiting;
-      o["parked"] = counts.parked;
-      o["submitted"] = counts.submitted;
-      o["cancelled"] = counts.cancelled;
-      o["prefix_bytes"] = scheduler.prefixes().bytes();
-      o["prefix_entries"] = scheduler.prefixes().entries();
-      int64_t total = 0, free = 0;
-      for (size_t g = 0; g < model_.engine->page_bytes().size(); ++g) {
-        total += model_.engine->cache().pages_total(g);
-        free += model_.engine->cache().pages_free(g);
-      }
-      o["pages_total"] = total;
-      o["pages_free"] = free;
-      o["kv_bytes"] = model_.engine->kv_bytes();
-      json::Object adapters;
-      for (const decode::AdapterTable::Use& use : adapters_.uses()) adapters[use.id] = use.requests;
-      o["adapters"] = std::move(adapters);
-      o["adapter_bytes"] = adapters_.bytes();
-      if (disk_) {
-        const decode::PrefixDisk::Counts kept = disk_->counts();
-        o["disk_entries"] = kept.entries;
-        o["disk_bytes"] = kept.bytes;
-        o["disk_restores"] = kept.restores;
-        o["disk_spills"] = kept.spills;
-      }
-      reply(id, std::move(o));
-    });
+    commands_.push([this, id](decode::Scheduler& scheduler) { reply(id, figures(scheduler)); });
     return;
   }
   prompts_.push([this, kind, id, body = std::move(body)] {
@@ -222,7 +168,7 @@ json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
   return prompt_call(kind, body, prompt_model_);
 }
 
-void Session::prepare(const LivePtr& live) {
+void Session::prepare(const LiveRequestPtr& live) {
   try {
     const Generation& g = live->generation;
     std::vector<decode::Request> requests;
@@ -238,7 +184,7 @@ void Session::prepare(const LivePtr& live) {
         const Calls calls = held.shapes_calls ? Calls::streamed : Calls::whole;
         requests.push_back(make_request(g, prompt_model_, prompt, answer));
         requests.back().constraint = while_thinking(g, prompt_model_, prompt, calls, std::move(held));
-        Live::Answer& told = live->answers[static_cast<size_t>(answer)];
+        LiveRequest::Answer& told = live->answers[static_cast<size_t>(answer)];
         told.max_tokens = requests.back().max_tokens;
         told.text = std::make_unique<AnswerText>(prompt_model_, prompt, g, calls);
       }
@@ -253,6 +199,38 @@ void Session::prepare(const LivePtr& live) {
 }
 
 // --- engine thread ---
+
+json::Object Session::figures(const decode::Scheduler& scheduler) const {
+  const decode::Scheduler::Counts counts = scheduler.counts();
+  json::Object o;
+  o["active"] = counts.active;
+  o["waiting"] = counts.waiting;
+  o["parked"] = counts.parked;
+  o["submitted"] = counts.submitted;
+  o["cancelled"] = counts.cancelled;
+  o["prefix_bytes"] = scheduler.prefixes().bytes();
+  o["prefix_entries"] = scheduler.prefixes().entries();
+  int64_t total = 0, free = 0;
+  for (size_t g = 0; g < model_.engine->page_bytes().size(); ++g) {
+    total += model_.engine->cache().pages_total(g);
+    free += model_.engine->cache().pages_free(g);
+  }
+  o["pages_total"] = total;
+  o["pages_free"] = free;
+  o["kv_bytes"] = model_.engine->kv_bytes();
+  json::Object adapters;
+  for (const decode::AdapterTable::Use& use : adapters_.uses()) adapters[use.id] = use.requests;
+  o["adapters"] = std::move(adapters);
+  o["adapter_bytes"] = adapters_.bytes();
+  if (disk_) {
+    const decode::PrefixDisk::Counts kept = disk_->counts();
+    o["disk_entries"] = kept.entries;
+    o["disk_bytes"] = kept.bytes;
+    o["disk_restores"] = kept.restores;
+    o["disk_spills"] = kept.spills;
+  }
+  return o;
+}
 
 void Session::run_engine() {
   // A folder that cannot be used costs the disk tier, not the server.
@@ -278,12 +256,14 @@ void Session::run_engine() {
   if (disk && !disk->flush_within(kFlush)) log::warn("worker", "prefixes that were not written in time are given up");
 }
 
-void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vector<decode::Request> requests) {
+void Session::start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests) {
   const int64_t n = live->generation.n;
   if (live->cancelled) {
     for (int64_t answer = 0; answer < n; ++answer)
-      outputs_.push(
-          {.kind = Output::Kind::done, .live = live, .answer = answer, .reason = decode::FinishReason::cancelled});
+      text_.push({.kind = EngineOutput::Kind::done,
+                  .live = live,
+                  .answer = answer,
+                  .reason = decode::FinishReason::cancelled});
     return;
   }
   decode::AdapterChoice adapter;
@@ -293,6 +273,7 @@ void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vect
     send_adapter_error(live->id, error);
     return ended(live);
   }
+  live->adapter = model_.engine->adapter_name(adapter.slot);
   std::vector<decode::Submission> answers;
   for (int64_t answer = 0; answer < n; ++answer) {
     decode::Request& request = requests[static_cast<size_t>(answer)];
@@ -306,190 +287,54 @@ void Session::start(decode::Scheduler& scheduler, const LivePtr& live, std::vect
   } catch (const Error& error) {
     const auto shared = std::make_shared<const Error>(error);
     for (int64_t answer = 0; answer < n; ++answer)
-      outputs_.push({.kind = Output::Kind::failed, .live = live, .answer = answer, .error = shared});
+      text_.push({.kind = EngineOutput::Kind::failed, .live = live, .answer = answer, .error = shared});
   }
 }
 
-decode::Events Session::events_of(const LivePtr& live, int64_t answer) {
+decode::Events Session::events_of(const LiveRequestPtr& live, int64_t answer) {
   decode::Events events;
   events.admitted = [this, live, answer](int64_t, int64_t cached) {
-    outputs_.push({.kind = Output::Kind::admitted, .live = live, .answer = answer, .cached = cached});
+    text_.push({.kind = EngineOutput::Kind::admitted, .live = live, .answer = answer, .cached = cached});
   };
   if (live->generation.signal)
     events.prompt_logits = [this, live, answer](std::span<const float> logits) {
-      outputs_.push(
-          {.kind = Output::Kind::logits, .live = live, .answer = answer, .logits = {logits.begin(), logits.end()}});
+      text_.push({.kind = EngineOutput::Kind::logits,
+                  .live = live,
+                  .answer = answer,
+                  .logits = {logits.begin(), logits.end()}});
     };
   // What may end the answer is looked at before the engine has drawn far beyond it.
   const bool may_stop = !live->generation.stops.empty() || !live->generation.parallel_tool_calls;
   events.token = [this, live, answer, may_stop,
                   first = live->generation.stream](const decode::TokenEvent& token) mutable {
     const bool at_once = std::exchange(first, false) || may_stop;
-    outputs_.push({.kind = Output::Kind::token,
-                   .live = live,
-                   .answer = answer,
-                   .token = {token.id, token.logprob, {token.top.begin(), token.top.end()}}},
-                  at_once ? Wake::now : Wake::later);
+    text_.push({.kind = EngineOutput::Kind::token,
+                .live = live,
+                .answer = answer,
+                .token = {token.id, token.logprob, {token.top.begin(), token.top.end()}}},
+               at_once ? Wake::now : Wake::later);
     return true;
   };
   events.done = [this, live, answer](decode::FinishReason reason, const decode::GenerateStats& stats) {
     running_.erase({live->id, answer});
-    outputs_.push({.kind = Output::Kind::done, .live = live, .answer = answer, .reason = reason, .stats = stats});
+    text_.push({.kind = EngineOutput::Kind::done, .live = live, .answer = answer, .reason = reason, .stats = stats});
   };
   events.failed = [this, live, answer](const Error& error) {
     running_.erase({live->id, answer});
-    outputs_.push(
-        {.kind = Output::Kind::failed, .live = live, .answer = answer, .error = std::make_shared<const Error>(error)});
+    text_.push({.kind = EngineOutput::Kind::failed,
+                .live = live,
+                .answer = answer,
+                .error = std::make_shared<const Error>(error)});
   };
   return events;
 }
 
 // --- text thread ---
 
-void Session::run_text() {
-  using Clock = std::chrono::steady_clock;
-  std::vector<Output> outputs;
-  Clock::time_point due = Clock::now();  // of what need not go at once
-  for (;;) {
-    const bool early = Clock::now() < due;
-    if (!(early ? outputs_.take_all_until(outputs, due) : outputs_.take_all(outputs))) break;
-    bool at_once = false;
-    for (Output& output : outputs) at_once |= handle(output);
-    outputs.clear();  // what they share may be the last of a request
-    if (const auto now = Clock::now(); at_once || now >= due) {
-      if (!kept_.empty()) due = now + kPace;
-      send_kept();
-    }
-  }
-  send_kept();
-}
-
-namespace {
-
-// Of one event, so that its frame stays far below kFrameBytesMax.
-constexpr size_t kEventBytes = size_t{1} << 20;
-constexpr size_t kEventLogprobs = 1024;  // tokens; with twenty others beside each some 2 KiB a token
-
-// Whether `next` can stand in `last`, as one event for both.
-bool continues(const Event& last, const Event& next) {
-  const json::Array* logprobs = last.logprobs.array();
-  if (last.text.size() >= kEventBytes || (logprobs && logprobs->size() >= kEventLogprobs)) return false;
-  const bool grows =
-      next.kind == Event::Kind::text || next.kind == Event::Kind::reasoning || next.kind == Event::Kind::tool_args;
-  return grows && last.kind == next.kind && last.index == next.index;
-}
-
-void grow(Event& last, Event& next) {
-  last.text += next.text;
-  last.tokens += next.tokens;
-  if (json::Array* more = next.logprobs.array()) {
-    if (last.logprobs.is_null()) last.logprobs = json::Array{};
-    for (json::Value& entry : *more) last.logprobs.array()->push_back(std::move(entry));
-  }
-}
-
-}  // namespace
-
-void Session::keep(const LivePtr& live, int64_t answer, std::vector<Event>& events) {
-  std::vector<Event>& kept = live->answers[static_cast<size_t>(answer)].kept;
-  if (kept.empty() && !events.empty()) kept_.emplace_back(live, answer);
-  for (Event& event : events) {
-    if (!kept.empty() && continues(kept.back(), event)) grow(kept.back(), event);
-    else kept.push_back(std::move(event));
-  }
-  events.clear();
-}
-
-// What is kept goes, but for answers that are wanted as a whole and have not ended.
-void Session::send_kept() {
-  std::string frames;
-  std::erase_if(kept_, [&](const auto& one) {
-    const auto& [live, answer] = one;
-    Live::Answer& told = live->answers[static_cast<size_t>(answer)];
-    if (!live->generation.stream && !told.ended) return false;
-    for (Event& event : told.kept) {
-      event.id = live->id;
-      event.answer = answer;
-      append_frame(frames, to_frame(event));
-    }
-    told.kept.clear();
-    return true;
-  });
-  send(frames);
-}
-
-void Session::stop_answer(const LivePtr& live, int64_t answer) {
-  live->answers[static_cast<size_t>(answer)].stopped = true;
+void Session::stop_answer(const LiveRequestPtr& live, int64_t answer) {
   commands_.push([this, live, answer](decode::Scheduler& scheduler) {
     if (const auto row = running_.find({live->id, answer}); row != running_.end()) scheduler.cancel(row->second);
   });
-}
-
-// True: it is to be sent at once.
-bool Session::handle(Output& output) {
-  const LivePtr& live = output.live;
-  Live::Answer& answer = live->answers[static_cast<size_t>(output.answer)];
-  AnswerText* text = answer.text.get();
-  std::vector<Event> events;
-  bool at_once = true;
-  switch (output.kind) {
-    case Output::Kind::admitted: {
-      Event event{.kind = Event::Kind::admitted};
-      event.usage = {.prompt = live->prompt_tokens, .cached = output.cached, .max_tokens = answer.max_tokens};
-      events.push_back(std::move(event));
-      break;
-    }
-    case Output::Kind::logits: live->logits = std::move(output.logits); break;
-    case Output::Kind::token:
-      at_once = answer.told == 0 && live->generation.stream;
-      // What comes behind a stop string was drawn before the engine heard of it.
-      if (!answer.stopped && !text->push({output.token.id, output.token.logprob, output.token.top}, events))
-        stop_answer(live, output.answer);
-      break;
-    case Output::Kind::done: {
-      const bool limit = output.reason == decode::FinishReason::length;
-      if (text) text->finish(limit ? AnswerText::Cut::by_limit : AnswerText::Cut::no, events);
-      Event event{.kind = Event::Kind::finish};
-      const bool stopped = text && text->stop();
-      // Drawn tokens behind a stop or behind the only call that is wanted make the engine's reason "cancelled".
-      event.reason = stopped || (answer.stopped && !live->cancelled) ? "stop" : std::string(name_of(output.reason));
-      if (text && text->calls() > 0 && event.reason == "stop") event.reason = "tool_calls";
-      if (stopped) event.stop = *text->stop();
-      event.usage = {.prompt = live->prompt_tokens,
-                     .cached = output.stats.cached_tokens,
-                     .completion = text ? text->tokens() : 0,
-                     .reasoning = text ? text->reasoning_tokens() : 0,
-                     .max_tokens = answer.max_tokens,
-                     .queue_ms = output.stats.queue_ms,
-                     .prefill_ms = output.stats.prefill_ms,
-                     .decode_ms = output.stats.decode_ms};
-      if (!live->logits.empty()) try {
-          event.signal = signal_json(live->logits, model_.text->tokenizer());
-        } catch (const Error& error) {
-          event = error_event(live->id, error);
-        }
-      events.push_back(std::move(event));
-      break;
-    }
-    case Output::Kind::failed: {
-      Event event{.kind = Event::Kind::error};
-      event.text = output.error->what();
-      event.reason = name_of(output.error->kind());
-      events.push_back(std::move(event));
-      break;
-    }
-  }
-  if (text && !events.empty()) events.front().tokens = text->tokens() - std::exchange(answer.told, text->tokens());
-  answer.ended = output.kind == Output::Kind::done || output.kind == Output::Kind::failed;
-  keep(live, output.answer, events);
-  if (!answer.ended) return at_once;
-  bool last = false;
-  {
-    const std::lock_guard lock(mutex_);
-    last = --live->open == 0;
-  }
-  if (last) ended(live);
-  return true;
 }
 
 }  // namespace hearth::server
