@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "server/generation.h"
+#include "server/worker/guarded.h"
 #include "server/worker/text_calls.h"
 
 namespace hearth::server {
@@ -73,11 +74,8 @@ void CallSession::run() {
   std::vector<std::shared_ptr<Ask>> asks;
   while (work_.take_all(asks))
     for (const std::shared_ptr<Ask>& ask : asks) {
-      try {
-        reply(ask->id, calls_.answer(ask->kind, ask->body, ask->cancelled));
-      } catch (const Error& error) {
-        refuse(ask->id, error);
-      }
+      guarded([&] { reply(ask->id, calls_.answer(ask->kind, ask->body, ask->cancelled)); },
+              [&](const Error& error) { refuse(ask->id, error); });
       const std::lock_guard lock(mutex_);
       asked_.erase(ask->id);
     }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "decode/complete.h"
+#include "server/worker/guarded.h"
 #include "server/worker/reasoning_constraint.h"
 #include "server/worker/text_calls.h"
 
@@ -147,11 +148,7 @@ void Session::call(FrameKind kind, json::Value body) {
     return;
   }
   prompts_.push([this, kind, id, body = std::move(body)] {
-    try {
-      reply(id, answer_call(kind, body));
-    } catch (const Error& error) {
-      send_error(id, error);
-    }
+    guarded([&] { reply(id, answer_call(kind, body)); }, [&](const Error& error) { send_error(id, error); });
   });
 }
 
@@ -169,33 +166,40 @@ json::Object Session::answer_call(FrameKind kind, const json::Value& body) {
 }
 
 void Session::prepare(const LiveRequestPtr& live) {
-  try {
-    const Generation& g = live->generation;
-    std::vector<decode::Request> requests;
-    live->answers.resize(static_cast<size_t>(g.n));
-    if (!live->cancelled) {
-      const Prompt prompt = make_prompt(g, prompt_model_);
-      live->prompt_tokens = static_cast<int64_t>(prompt.ids.size());
-      if (live->prompt_tokens > prompt_model_.context) throw PromptTooLong(live->prompt_tokens, prompt_model_.context);
-      if (!grammars_ && (!g.format.is_null() || !prompt.tools.empty()))
-        grammars_ = std::make_unique<AnswerGrammars>(prompt_model_);
-      for (int64_t answer = 0; answer < g.n; ++answer) {
-        AnswerGrammars::Made held = grammars_ ? grammars_->make(g, prompt) : AnswerGrammars::Made();
-        const Calls calls = held.shapes_calls ? Calls::streamed : Calls::whole;
-        requests.push_back(make_request(g, prompt_model_, prompt, answer));
-        requests.back().constraint = while_thinking(g, prompt_model_, prompt, calls, std::move(held));
-        LiveRequest::Answer& told = live->answers[static_cast<size_t>(answer)];
-        told.max_tokens = requests.back().max_tokens;
-        told.text = std::make_unique<AnswerText>(prompt_model_, prompt, g, calls);
-      }
-    }
-    commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
-      start(scheduler, live, std::move(requests));
-    });
-  } catch (const Error& error) {
-    send_error(live->id, error);
-    ended(live);
+  guarded(
+      [&] {
+        std::vector<decode::Request> requests = requests_of(*live);
+        commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
+          start(scheduler, live, std::move(requests));
+        });
+      },
+      [&](const Error& error) {
+        send_error(live->id, error);
+        ended(live);
+      });
+}
+
+// What the engine is asked for, and what turns its answers into words; nothing for a request that was cancelled.
+std::vector<decode::Request> Session::requests_of(LiveRequest& live) {
+  const Generation& g = live.generation;
+  std::vector<decode::Request> requests;
+  live.answers.resize(static_cast<size_t>(g.n));
+  if (live.cancelled) return requests;
+  const Prompt prompt = make_prompt(g, prompt_model_);
+  live.prompt_tokens = static_cast<int64_t>(prompt.ids.size());
+  if (live.prompt_tokens > prompt_model_.context) throw PromptTooLong(live.prompt_tokens, prompt_model_.context);
+  if (!grammars_ && (!g.format.is_null() || !prompt.tools.empty()))
+    grammars_ = std::make_unique<AnswerGrammars>(prompt_model_);
+  for (int64_t answer = 0; answer < g.n; ++answer) {
+    AnswerGrammars::Made held = grammars_ ? grammars_->make(g, prompt) : AnswerGrammars::Made();
+    const Calls calls = held.shapes_calls ? Calls::streamed : Calls::whole;
+    requests.push_back(make_request(g, prompt_model_, prompt, answer));
+    requests.back().constraint = while_thinking(g, prompt_model_, prompt, calls, std::move(held));
+    LiveRequest::Answer& told = live.answers[static_cast<size_t>(answer)];
+    told.max_tokens = requests.back().max_tokens;
+    told.text = std::make_unique<AnswerText>(prompt_model_, prompt, g, calls);
   }
+  return requests;
 }
 
 // --- engine thread ---
@@ -267,28 +271,35 @@ void Session::start(decode::Scheduler& scheduler, const LiveRequestPtr& live, st
     return;
   }
   decode::AdapterChoice adapter;
-  try {
-    adapter = choose_adapter(live->generation.adapter);
-  } catch (const Error& error) {
-    send_adapter_error(live->id, error);
-    return ended(live);
-  }
-  live->adapter = model_.engine->adapter_name(adapter.slot);
-  std::vector<decode::Submission> answers;
-  for (int64_t answer = 0; answer < n; ++answer) {
-    decode::Request& request = requests[static_cast<size_t>(answer)];
-    request.adapter = adapter.slot;
-    request.space = request.owner + "\n" + adapter.space;
-    answers.push_back({std::move(request), events_of(live, answer)});
-  }
-  try {
-    const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
-    for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];
-  } catch (const Error& error) {
-    const auto shared = std::make_shared<const Error>(error);
-    for (int64_t answer = 0; answer < n; ++answer)
-      text_.push({.kind = EngineOutput::Kind::failed, .live = live, .answer = answer, .error = shared});
-  }
+  bool chosen = false;
+  guarded(
+      [&] {
+        adapter = choose_adapter(live->generation.adapter);
+        live->adapter = model_.engine->adapter_name(adapter.slot);
+        chosen = true;
+      },
+      [&](const Error& error) {
+        send_adapter_error(live->id, error);
+        ended(live);
+      });
+  if (!chosen) return;
+  guarded(
+      [&] {
+        std::vector<decode::Submission> answers;
+        for (int64_t answer = 0; answer < n; ++answer) {
+          decode::Request& request = requests[static_cast<size_t>(answer)];
+          request.adapter = adapter.slot;
+          request.space = request.owner + "\n" + adapter.space;
+          answers.push_back({std::move(request), events_of(live, answer)});
+        }
+        const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
+        for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];
+      },
+      [&](const Error& error) {
+        const auto shared = std::make_shared<const Error>(error);
+        for (int64_t answer = 0; answer < n; ++answer)
+          text_.push({.kind = EngineOutput::Kind::failed, .live = live, .answer = answer, .error = shared});
+      });
 }
 
 decode::Events Session::events_of(const LiveRequestPtr& live, int64_t answer) {

@@ -61,6 +61,7 @@ class Session {
   void send_adapter_error(uint64_t id, const Error& error);
   void reply(uint64_t id, json::Object body);
   void prepare(const LiveRequestPtr& live);
+  std::vector<decode::Request> requests_of(LiveRequest& live);
   void start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests);
   decode::Events events_of(const LiveRequestPtr& live, int64_t answer);
   json::Object answer_call(FrameKind kind, const json::Value& body);

@@ -4,6 +4,7 @@
 #include "model/forward.h"
 #include "server/request_error.h"
 #include "server/worker/adapter_files.h"
+#include "server/worker/guarded.h"
 #include "server/worker/session.h"
 #include "server/worker/text_calls.h"
 
@@ -12,13 +13,7 @@ namespace hearth::server {
 // What `work` throws is the answer.
 template <class Work>
 void Session::answer_adapter(uint64_t id, const Work& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    send_adapter_error(id, error);
-  } catch (const std::bad_alloc&) {
-    send_adapter_error(id, Error(ErrorKind::out_of_memory, "the adapter could not get the memory it needs"));
-  }
+  guarded(work, [&](const Error& error) { send_adapter_error(id, error); });
 }
 
 // Work between two steps.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "server/worker/guarded.h"
 #include "server/worker/signal_json.h"
 #include "server/worker/text_calls.h"
 
@@ -52,7 +53,12 @@ void TextThread::run() {
     const bool early = Clock::now() < due;
     if (!(early ? outputs_.take_all_until(outputs, due) : outputs_.take_all(outputs))) break;
     bool at_once = false;
-    for (EngineOutput& output : outputs) at_once |= handle(output);
+    for (EngineOutput& output : outputs)
+      guarded([&] { at_once |= handle(output); },
+              [&](const Error& error) {
+                give_up(output.live, output.answer, error);
+                at_once = true;
+              });
     outputs.clear();  // what they share may be the last of a request
     if (const auto now = Clock::now(); at_once || now >= due) {
       if (!kept_.empty()) due = now + kPace;
@@ -116,11 +122,30 @@ Event TextThread::finish_event(LiveRequest& live, const LiveRequest::Answer& ans
   }
 }
 
+// Its words could not be made: the answer ends with the error, and the engine is told.
+void TextThread::give_up(const LiveRequestPtr& live, int64_t number, const Error& error) {
+  LiveRequest::Answer& answer = live->answers[static_cast<size_t>(number)];
+  if (answer.ended) return;
+  std::vector<Event> events(1);
+  events[0].kind = Event::Kind::error;
+  events[0].text = error.what();
+  events[0].reason = name_of(error.kind());
+  keep(live, number, events);
+  hooks_.stop(live, number);
+  end(live, answer);
+}
+
+void TextThread::end(const LiveRequestPtr& live, LiveRequest::Answer& answer) {
+  answer.ended = true;
+  if (--live->open == 0) hooks_.ended(live);
+}
+
 // True: it is to be sent at once.
 bool TextThread::handle(EngineOutput& output) {
   using Kind = EngineOutput::Kind;
   const LiveRequestPtr& live = output.live;
   LiveRequest::Answer& answer = live->answers[static_cast<size_t>(output.answer)];
+  if (answer.ended) return false;  // given up
   AnswerText* text = answer.text.get();
   std::vector<Event> events;
   bool at_once = true;
@@ -155,10 +180,9 @@ bool TextThread::handle(EngineOutput& output) {
     }
   }
   if (text && !events.empty()) events.front().tokens = text->tokens() - std::exchange(answer.told, text->tokens());
-  answer.ended = output.kind == Kind::done || output.kind == Kind::failed;
   keep(live, output.answer, events);
-  if (!answer.ended) return at_once;
-  if (--live->open == 0) hooks_.ended(live);
+  if (output.kind != Kind::done && output.kind != Kind::failed) return at_once;
+  end(live, answer);
   return true;
 }
 

@@ -40,6 +40,8 @@ class TextThread {
   void run();
   bool handle(EngineOutput& output);
   Event finish_event(LiveRequest& live, const LiveRequest::Answer& answer, const EngineOutput& output) const;
+  void give_up(const LiveRequestPtr& live, int64_t number, const Error& error);
+  void end(const LiveRequestPtr& live, LiveRequest::Answer& answer);
   void keep(const LiveRequestPtr& live, int64_t answer, std::vector<Event>& events);
   void send_kept();
 

@@ -1,0 +1,127 @@
+// memory that cannot be had ends the request that wanted it, and neither the thread nor another request.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "server/worker/call_session.h"
+#include "server/worker/session.h"
+#include "server/worker/text_thread.h"
+#include "support/tiny_model.h"
+
+namespace hearth::server {
+namespace {
+
+// Frames as a session sends them.
+class Frames {
+ public:
+  void take(std::string_view bytes) {
+    const std::lock_guard lock(mutex_);
+    for (size_t at = 0; auto frame = take_frame(bytes, at);) all_.push_back(std::move(*frame));
+  }
+  std::vector<Frame> all() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(all_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Frame> all_;
+};
+
+json::Value numbered(int64_t id) {
+  json::Object body;
+  body["id"] = id;
+  body["content"] = "abc";
+  return body;
+}
+
+void expect_first_refused(const std::vector<Frame>& frames) {
+  ASSERT_EQ(frames.size(), 2u);
+  ASSERT_EQ(frames[0].kind, FrameKind::error);
+  const Event error = event_of(frames[0]);
+  EXPECT_EQ(error.id, 1u);
+  EXPECT_EQ(error.reason, "out_of_memory");
+  EXPECT_EQ(error.text, "the request could not get the memory it needs");
+  EXPECT_EQ(frames[1].kind, FrameKind::reply);
+  EXPECT_EQ(*frames[1].body.get("id"), json::Value(2));
+}
+
+TEST(OutOfMemory, ends_one_call_of_a_worker_without_an_engine) {
+  Frames frames;
+  int calls = 0;
+  CallAnswers answers{.answer =
+                          [&](FrameKind, const json::Value&, const std::atomic<bool>&) {
+                            if (calls++ == 0) throw std::bad_alloc();
+                            return json::Object();
+                          },
+                      .no_text = ""};
+  CallSession session(std::move(answers), [&](std::string_view bytes) { frames.take(bytes); });
+  for (const int64_t id : {1, 2}) session.call(FrameKind::tokenize, numbered(id));
+  session.drain();
+  expect_first_refused(frames.all());
+}
+
+WorkerModel tiny_worker(const test::TempDir& dir) {
+  test::write_tiny_model({}, dir);
+  const std::shared_ptr<model::Model> opened = model::Model::open(dir.path());
+  WorkerModel model;
+  model.name = "tiny";
+  model.text = std::make_unique<model::ModelText>(*opened);
+  model.engine = std::make_unique<decode::Engine>(opened, graph::make_reference_executor(1),
+                                                  decode::EngineOptions{.context = 64, .memory_budget = 1'000'000'000});
+  return model;
+}
+
+TEST(OutOfMemory, ends_one_call_of_a_session) {
+  const test::TempDir dir;
+  Frames frames;
+  bool short_of_memory = true;
+  {
+    Session session(tiny_worker(dir), [&](std::string_view bytes) {
+      if (std::exchange(short_of_memory, false)) throw std::bad_alloc();
+      frames.take(bytes);
+    });
+    for (const int64_t id : {1, 2}) session.call(FrameKind::tokenize, numbered(id));
+  }
+  expect_first_refused(frames.all());
+}
+
+// An answer whose words cannot be made ends with an error; the engine is told, and what it still says of it is nothing.
+TEST(OutOfMemory, ends_an_answer_on_the_text_thread) {
+  const test::TempDir dir;
+  const WorkerModel model = tiny_worker(dir);
+  Frames frames;
+  int ended = 0, stopped = 0;
+  const auto live = std::make_shared<LiveRequest>();
+  live->id = 7;
+  live->generation.stream = true;
+  live->answers.resize(1);
+  live->open = 1;
+  {
+    TextThread text(model.text->tokenizer(),
+                    {.send = [&](std::string_view bytes) { frames.take(bytes); },
+                     .stop = [&](const LiveRequestPtr&, int64_t) { ++stopped; },
+                     .ended = [&](const LiveRequestPtr&) { ++ended; },
+                     .blame = [](const LiveRequest&, std::string_view) -> Error { throw std::bad_alloc(); }});
+    text.push({.kind = EngineOutput::Kind::admitted, .live = live});
+    text.push({.kind = EngineOutput::Kind::logits, .live = live, .logits = {NAN, NAN}});
+    for (int i = 0; i < 2; ++i)
+      text.push({.kind = EngineOutput::Kind::done, .live = live, .reason = decode::FinishReason::length});
+  }
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(stopped, 1);
+  const std::vector<Frame> all = frames.all();
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0].kind, FrameKind::admitted);
+  ASSERT_EQ(all[1].kind, FrameKind::error);
+  EXPECT_EQ(event_of(all[1]).id, 7u);
+  EXPECT_EQ(event_of(all[1]).answer, 0);
+  EXPECT_EQ(event_of(all[1]).reason, "out_of_memory");
+}
+
+}  // namespace
+}  // namespace hearth::server
