@@ -57,6 +57,7 @@ json::Value to_json(const Generation& g) {
   o["parallel_tool_calls"] = g.parallel_tool_calls;
   o["tool_grammar"] = g.tool_grammar;
   if (!g.format.is_null()) o["format"] = g.format;
+  if (!g.format_field.empty()) o["format_field"] = g.format_field;
   if (g.any_whitespace) o["any_whitespace"] = true;
   o["template_kwargs"] = g.template_kwargs;
   if (g.thinking) o["thinking"] = *g.thinking;
@@ -87,6 +88,7 @@ Generation generation_of(const json::Value& body) {
   g.parallel_tool_calls = flag_of(body, "parallel_tool_calls", true);
   g.tool_grammar = flag_of(body, "tool_grammar", true);
   if (const json::Value* format = body.get("format")) g.format = *format;
+  g.format_field = text_of(body, "format_field");
   g.any_whitespace = flag_of(body, "any_whitespace", false);
   g.template_kwargs = need(body, "template_kwargs").as_object("template_kwargs");
   if (const json::Value* thinking = body.get("thinking")) g.thinking = thinking->as_bool("thinking");

@@ -32,6 +32,7 @@ struct Generation {
   bool tool_grammar = true;
   json::Value
       format;  // {"kind": "json_object" | "json_schema" | "regex" | "grammar" | "choice", "value": ...}; or null
+  std::string format_field;     // of the request, that the format stood in
   bool any_whitespace = false;  // of a JSON format: white space between its tokens is free
   json::Object template_kwargs;
   std::optional<bool> thinking;             // reasoning_effort none: false, others: true

@@ -27,6 +27,38 @@ def test_a_schema_holds(server, temperature):
         assert list(value) == ["city", "people"] and isinstance(value["people"], int) and len(value["city"]) <= 20
 
 
+# What llama-server calls them, and its notation of grammars.
+GBNF = '''# a list of two
+root   ::= item{2}
+item   ::= "- " word "\\n"
+word   ::= [a-c] [^\\x00-\\x60{-\\U0010FFFF]{1,5}  # letters
+         | "caf\\u00e9"
+'''
+
+
+@pytest.mark.parametrize("path, ask", [("/v1/chat/completions", {"messages": [{"role": "user", "content": "Two things?"}]}),
+                                       ("/v1/completions", {"prompt": "Two things:\n"})])
+def test_llama_cpps_fields_hold(server, path, ask):
+    def text(**fields):
+        answer = server.post(path, {"max_tokens": 60, "temperature": 0, **ask, **fields})
+        assert answer.status == 200, answer.body
+        choice = answer.json()["choices"][0]
+        return choice["text"] if "text" in choice else choice["message"]["content"]
+
+    held = text(grammar=GBNF, seed=3, temperature=1.0)
+    assert re.fullmatch(r"(- ([a-c][a-z]{1,5}|café)\n){2}", held), held
+    assert text(grammar='root ::= ("yes" | "no") "!"') in ("yes!", "no!")
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"], "additionalProperties": False}
+    for fields in ({"json_schema": schema}, {"json_schema": json.dumps(schema)},
+                   {"response_format": {"type": "json_object", "schema": schema}}, {"structured_outputs": {"json": schema}}):
+        assert set(json.loads(text(**fields))) == {"ok"}
+    assert text(grammar="", json_schema={"enum": ["only this"]}) == '"only this"'
+    for fields, param in (({"grammar": "root ::= undefined"}, "grammar"), ({"json_schema": {"not": {}}}, "json_schema"),
+                          ({"grammar": 7}, "grammar"), ({"grammar": 'root ::= "a"', "grammar_lazy": True}, "grammar_lazy")):
+        answer = server.post(path, {**ask, **fields})
+        assert answer.status == 400 and answer.json()["error"]["param"] == param, answer.body
+
+
 def test_regex_choice_and_grammar_hold(server):
     assert re.fullmatch(r"\d{3}-\d{4}", content(server.chat("A phone number?", max_tokens=40, guided_regex=r"\d{3}-\d{4}")))
     assert content(server.chat("Yes or no?", max_tokens=40, guided_choice=["maybe", "never"])) in ("maybe", "never")

@@ -185,7 +185,7 @@ void read_output_config(const json::Value& config, Generation& g) {
     g.reasoning_effort = *effort->string();  // says how much, not whether: that is thinking.type's
   }
   if (const json::Value* format = config.get("format"))
-    g.format = openai::read_response_format(*format, "output_config.format");
+    g.format = openai::read_response_format(*format, g.format_field = "output_config.format");
 }
 
 MessagesRequest parse(json::Object body, bool for_count) {

@@ -44,6 +44,9 @@ constexpr Field kFields[] = {
     {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, 256 << 10},
     {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
     {"guided_json", FieldType::string_or_object, "a JSON schema"},
+    {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, 256 << 10},
+    {"json_schema", FieldType::string_or_object, "llama.cpp's name of guided_json"},
+    {"grammar_lazy", FieldType::boolean, "not supported"},
     {"structured_outputs", FieldType::object, "the same fields in one object"},
     {"best_of", FieldType::integer, "not supported beyond n", 0, 1e6},
     {"echo", FieldType::boolean, "not supported"},
@@ -124,38 +127,89 @@ json::Value read_response_format(const json::Value& format, std::string_view par
       throw wrong(outer ? ".json_schema.schema must be an object" : ".schema must be an object");
     return format_of("json_schema", *schema);
   }
-  if (*type->string() == "json_object") return format_of("json_object", {});
+  if (*type->string() == "json_object") {
+    const json::Value* schema = format.get("schema");  // llama.cpp's form of the above
+    if (!schema || schema->is_null()) return format_of("json_object", {});
+    if (!schema->object()) throw wrong(".schema must be an object");
+    return format_of("json_schema", *schema);
+  }
   if (*type->string() != "text") throw wrong(".type must be text, json_object or json_schema");
   return {};
 }
 
-json::Value read_format(const json::Object& body) {
-  const json::Value* structured = present(body, "structured_outputs");
-  const auto inside = [&](std::string_view key) { return structured ? structured->get(key) : nullptr; };
-  if (const json::Value* grammar = present(body, "guided_grammar")) return format_of("grammar", *grammar);
-  const json::Value* format = present(body, "response_format");
-  if (format)
-    if (json::Value found = read_response_format(*format, "response_format"); !found.is_null()) return found;
-  if (const json::Value* schema = present(body, "guided_json")) {
-    if (schema->object()) return format_of("json_schema", *schema);
+namespace {
+
+RequestError wrong_type(const std::string& field, std::string_view wanted) {
+  return RequestError(field, fmt::format("{} must be {}", field, wanted));
+}
+
+// The format that a field or a member of structured_outputs asks for. An answer that nothing constrains because its
+// constraint could not be read would be worse than none.
+json::Value format_of_field(const std::string& field, std::string_view kind, const json::Value& value) {
+  if (kind == "json_object") {
+    if (!value.is_bool()) throw wrong_type(field, "of type bool");
+    return value.as_bool(field) ? format_of("json_object", {}) : json::Value();
+  }
+  if (kind == "json_schema") {
+    if (value.object() || value.is_bool()) return format_of("json_schema", value);
+    if (!value.string()) throw wrong_type(field, "an object, or one as a string");
     try {
-      return format_of("json_schema", json::parse(*schema->string(), "guided_json"));
+      return format_of("json_schema", json::parse(*value.string(), field));
     } catch (const Error& error) {
-      throw RequestError("guided_json", error.what());
+      throw RequestError(field, error.what());
     }
   }
-  if (const json::Value* schema = inside("json")) return format_of("json_schema", *schema);
-  if (const json::Value* grammar = inside("grammar"); grammar && grammar->string())
-    return format_of("grammar", *grammar);
-  if (const json::Value* regex = present(body, "guided_regex")) return format_of("regex", *regex);
-  if (const json::Value* regex = inside("regex"); regex && regex->string()) return format_of("regex", *regex);
-  const json::Value* choice = present(body, "guided_choice");
-  if (!choice) choice = inside("choice");
-  if (!choice) return {};
-  if (!choice->array()) throw RequestError("guided_choice", "guided_choice must be an array of strings");
-  for (const json::Value& word : *choice->array())
-    if (!word.string()) throw RequestError("guided_choice", "guided_choice must be an array of strings");
-  return format_of("choice", *choice);
+  if (kind == "choice") {
+    if (!value.array()) throw wrong_type(field, "an array of strings");
+    for (const json::Value& word : *value.array())
+      if (!word.string()) throw wrong_type(field, "an array of strings");
+    return format_of("choice", value);
+  }
+  if (!value.string()) throw wrong_type(field, "a string");
+  return format_of(std::string(kind), value);
+}
+
+// In the order of spec server 27: the first one counts.
+struct FormatField {
+  std::string_view outer, inner, kind;  // outer with inner: a member of structured_outputs
+};
+constexpr FormatField kFormats[] = {
+    {"guided_grammar", "", "grammar"},
+    {"grammar", "", "grammar"},
+    {"response_format", "", ""},
+    {"guided_json", "", "json_schema"},
+    {"json_schema", "", "json_schema"},
+    {"structured_outputs", "json", "json_schema"},
+    {"structured_outputs", "json_object", "json_object"},
+    {"structured_outputs", "grammar", "grammar"},
+    {"guided_regex", "", "regex"},
+    {"structured_outputs", "regex", "regex"},
+    {"guided_choice", "", "choice"},
+    {"structured_outputs", "choice", "choice"},
+};
+
+}  // namespace
+
+void read_format(const json::Object& body, Generation& g) {
+  if (const json::Value* lazy = present(body, "grammar_lazy"); lazy && lazy->as_bool("grammar_lazy"))
+    throw RequestError("grammar_lazy", "grammar_lazy is not supported: a grammar holds from the first token on");
+  if (const json::Value* all = present(body, "structured_outputs"))
+    if (const json::Value* tag = all->get("structural_tag"); tag && !tag->is_null())
+      throw RequestError("structured_outputs", "structured_outputs.structural_tag is not supported");
+  for (const FormatField& field : kFormats) {
+    const json::Value* value = present(body, field.outer);
+    if (value && !field.inner.empty()) value = value->get(field.inner);
+    if (!value || value->is_null()) continue;
+    if (field.outer == "grammar" && value->string() && value->string()->empty()) continue;  // llama.cpp: none
+    std::string name(field.outer);
+    if (!field.inner.empty()) name += "." + std::string(field.inner);
+    json::Value format =
+        field.kind.empty() ? read_response_format(*value, name) : format_of_field(name, field.kind, *value);
+    if (format.is_null()) continue;
+    g.format = std::move(format);
+    g.format_field = std::move(name);
+    return;
+  }
 }
 
 std::string read_keep_alive(const json::Object& body) {
@@ -207,7 +261,7 @@ ChatRequest parse_chat(const json::Object& body) {
   if (const json::Value* choice = present(body, "tool_choice")) g.tool_choice = read_tool_choice(*choice, g.tools);
   g.parallel_tool_calls = on("parallel_tool_calls", true);
   g.tool_grammar = on("tool_grammar", true);
-  g.format = read_format(body);
+  read_format(body, g);
   request.keep_alive = read_keep_alive(body);
   return request;
 }

@@ -28,9 +28,10 @@ inline constexpr size_t kToolsMax = 256;
 void check_tools(const json::Value& tools);
 json::Value read_tool_choice(const json::Value& choice, const json::Value& tools);
 
-// response_format, guided_*, structured_outputs: the first in spec server 27's order, as Generation::format; null:
-// none.
-json::Value read_format(const json::Object& body);
+// response_format, guided_*, llama.cpp's grammar and json_schema, structured_outputs: the first in spec server 27's
+// order as Generation::format, with its field. Throws RequestError for what cannot be read: nothing that asks for a
+// format is passed over.
+void read_format(const json::Object& body, Generation& generation);
 // The same of one {type: text | json_object | json_schema, schema or json_schema.schema}; null for text. `param` is
 // what the client calls it.
 json::Value read_response_format(const json::Value& format, std::string_view param);

@@ -22,6 +22,9 @@ constexpr Field kFields[] = {
     {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, 256 << 10},
     {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
     {"guided_json", FieldType::string_or_object, "a JSON schema"},
+    {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, 256 << 10},
+    {"json_schema", FieldType::string_or_object, "llama.cpp's name of guided_json"},
+    {"grammar_lazy", FieldType::boolean, "not supported"},
     {"structured_outputs", FieldType::object, "the same fields in one object"},
     {"best_of", FieldType::integer, "not supported beyond n", 0, 1e6},
     {"echo", FieldType::boolean, "not supported"},
@@ -59,7 +62,7 @@ CompletionRequest parse_completion(const json::Object& body) {
   if (on("echo")) throw RequestError("echo", "echo is not supported");
   if (const json::Value* suffix = present(body, "suffix"); suffix && !suffix->string()->empty())
     throw RequestError("suffix", "suffix is not supported");
-  g.format = read_format(body);
+  read_format(body, g);
   request.keep_alive = read_keep_alive(body);
   return request;
 }

@@ -186,7 +186,7 @@ ResponsesRequest parse_responses(const json::Object& body) {
   if (const json::Value* reasoning = present(body, "reasoning")) read_reasoning(*reasoning, g);
   if (const json::Value* text = present(body, "text"))
     if (const json::Value* format = text->get("format"))
-      g.format = openai::read_response_format(*format, "text.format");
+      g.format = openai::read_response_format(*format, g.format_field = "text.format");
   read_logprobs(body, g);
   request.keep_alive = openai::read_keep_alive(body);
   for (const char* key : {"max_output_tokens", "tools", "tool_choice", "text", "reasoning", "temperature", "top_p",

@@ -36,10 +36,8 @@ std::string_view kind_of(const json::Value& format) {
 // The field of a request that a grammar comes from.
 std::string field_of(const Generation& g, const Prompt& prompt) {
   const std::string_view kind = kind_of(g.format);
-  if (kind == "regex") return "guided_regex";
-  if (kind == "grammar") return "guided_grammar";
-  if (kind == "choice") return "guided_choice";
-  return prompt.tools.empty() ? "response_format" : "tools";
+  const bool of_json = kind.empty() || kind == "json_object" || kind == "json_schema";
+  return of_json && !prompt.tools.empty() ? "tools" : g.format_field;
 }
 
 enum class Choice : uint8_t { none, automatic, required, named };
@@ -61,11 +59,11 @@ text::GrammarPtr format_grammar(const json::Value& format, const text::JsonOptio
   if (kind == "json_object") return text::compile_json_object(options);
   HEARTH_CHECK(value, "a format of kind {} without a value", kind);
   if (kind == "json_schema") return text::compile_json_schema(*value, options);
-  if (kind == "regex") return text::compile_regex(value->as_string("guided_regex"));
-  if (kind == "grammar") return text::compile_ebnf(value->as_string("guided_grammar"));
+  if (kind == "regex") return text::compile_regex(value->as_string("regex"));
+  if (kind == "grammar") return text::compile_ebnf(value->as_string("grammar"));
   HEARTH_CHECK(kind == "choice", "a format of kind {}", kind);
   std::vector<std::string> words;
-  for (const json::Value& word : value->as_array("guided_choice")) words.push_back(word.as_string("guided_choice"));
+  for (const json::Value& word : value->as_array("choice")) words.push_back(word.as_string("choice"));
   return text::compile_choice(words);
 }
 
