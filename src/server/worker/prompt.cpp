@@ -100,6 +100,10 @@ std::optional<text::AnswerOptions> answer_options(const Generation& g, const Pro
   options.stream_calls = calls == Calls::streamed;
   options.parallel_calls = g.parallel_tool_calls;
   options.bare_calls = g.format.is_null();  // an answer in JSON was asked for
+  const std::string* choice = g.tool_choice.string();
+  options.calls_only = !prompt.tools.empty() && (g.tool_choice.object() || (choice && *choice == "required"));
+  for (const auto* ids : {&model.call_markup, &model.reasoning_markup})
+    for (const int32_t id : *ids) options.control.emplace_back(model.text.tokenizer().piece(id));
   return options;
 }
 

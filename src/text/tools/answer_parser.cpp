@@ -242,10 +242,18 @@ struct AnswerParser::Impl {
     for (size_t i = 0; i + keep < bytes.size(); ++i) release(bytes[i]);
   }
 
+  // Whether what the limit cut can be nothing but a part of a call, or of a marker.
+  bool is_cut_call() const { return options.calls_only || begun || (options.stream_calls && opener == 0); }
+  bool is_cut_marker() const {
+    const auto begins = [&](const std::string& token) { return held.starts_with(token); };
+    return !held.empty() && mode == Mode::text && (options.calls_only || std::ranges::any_of(options.control, begins));
+  }
+
   End finish(bool cut_by_limit) {
     End end;
     if (bare && mode == Mode::text && !over) {
       if (bare->whole() && !cut_by_limit) tell_bare_call();
+      else if (cut_by_limit && options.calls_only) bare.reset();
       else no_bare_call();
     }
     if (mode == Mode::call && !over) {
@@ -254,9 +262,13 @@ struct AnswerParser::Impl {
       else if (!cut_by_limit && reader->whole()) end_call();
       else {
         end.call_cut = true;
-        if (begun) raw.clear();
+        if (begun || (cut_by_limit && is_cut_call())) raw.clear();
         release_raw(0);
       }
+    }
+    if (cut_by_limit && is_cut_marker()) {
+      held.clear();
+      blanks.clear();  // they belong to it
     }
     for (const char c : std::exchange(held, {})) release(c);
     if (mode == Mode::reasoning && reasoning_begun) emit<ReasoningPiece>(blanks);

@@ -52,7 +52,9 @@ struct AnswerOptions {
   // looks for.
   bool stream_calls = true;
   bool bare_calls = true;  // hermes and generic: an answer that is one call without its tags is a call (bare_call.h)
-  bool parallel_calls = true;  // false: nothing behind the first call counts
+  bool parallel_calls = true;        // false: nothing behind the first call counts
+  bool calls_only = false;           // a grammar holds the answer to calls: none of it, but for reasoning, is text
+  std::vector<std::string> control;  // spellings of special tokens among the markup: no text is spelled so
 };
 
 // Takes text as Detokenizer gives it, special tokens that are markup spelled out. Joined, the events are the same for
@@ -79,7 +81,9 @@ class AnswerParser {
     bool call_cut = false;  // the text ended inside a call: it has no ToolEnd, or its markup came as text
   };
   // The end of the answer. By its own end, a call lacking nothing but its closing marker is whole; cut by the token
-  // limit it is not (finish reason `length`).
+  // limit it is not (finish reason `length`), and where a grammar kept it in shape its markup is no text either. Half a
+  // marker is text, and inside of reasoning reasoning: it may be nothing else; unless special tokens spell it, or the
+  // answer could only be calls.
   End finish(bool cut_by_limit);
 
   bool stopped() const;       // parallel calls are off and one is whole: no further text counts

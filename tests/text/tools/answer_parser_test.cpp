@@ -7,6 +7,7 @@
 
 #include "answer_samples.h"
 #include "base/utf8.h"
+#include "text/tools/call_reader.h"
 
 namespace hearth::text {
 namespace {
@@ -79,6 +80,99 @@ TEST(AnswerParser, a_call_cut_by_the_limit_is_none) {
         if (answer.whole < static_cast<int>(answer.calls.size())) {
           ASSERT_TRUE(answer.cut) << text;
         }
+      }
+    }
+}
+
+// The first marker of a sample's calls, where its markup begins with one, and where that stands.
+std::string_view opener_of(const Sample& sample, size_t& at) {
+  for (const std::string_view opener : tools::openers(sample.dialect))
+    if (opener != "{" && !sample.calls.empty() && (at = sample.answer.find(opener)) != std::string::npos) return opener;
+  return {};
+}
+
+// Half a marker may be text, so it is; what a grammar keeps in shape behind a whole one can only be a call.
+TEST(AnswerParser, markup_of_a_cut_call_is_no_text_where_a_grammar_keeps_it_in_shape) {
+  size_t markers = 0;
+  for (const Sample& sample : samples()) {
+    size_t at = 0;
+    const std::string_view opener = opener_of(sample, at);
+    if (opener.empty() || opener != tool_shape(sample.dialect).opener) continue;
+    ++markers;
+    const std::string_view all = sample.answer, before = all.substr(0, all.find_last_not_of(" \n", at - 1) + 1);
+    for (size_t cut = at + 1; cut < all.size(); ++cut) {
+      const std::string_view text = all.substr(0, cut);
+      const JoinedAnswer shaped = read_answer(sample_options(sample.dialect, true), {text}, true);
+      const JoinedAnswer held = read_answer(sample_options(sample.dialect, false), {text}, true);
+      if (cut < at + opener.size()) {
+        EXPECT_EQ(shaped.text, text) << "half a marker is what it says";
+        EXPECT_EQ(held.text, text);
+        continue;
+      }
+      if (held.whole > 0) break;  // the first call is whole
+      EXPECT_EQ(shaped.text, at == 0 ? "" : before) << text;
+      EXPECT_EQ(held.text, text) << "without a grammar it may be no call";
+      EXPECT_TRUE(shaped.cut && held.cut) << text;
+    }
+  }
+  EXPECT_GE(markers, 10u);
+}
+
+// Where the answer can be nothing but calls, no part of one is text, and no part of a marker.
+TEST(AnswerParser, a_cut_answer_of_calls_alone_has_no_text) {
+  for (const Sample& sample : samples()) {
+    if (sample.calls.empty() || !sample.text.empty()) continue;
+    for (size_t cut = 0; cut < sample.answer.size(); ++cut)
+      for (const bool stream : {true, false}) {
+        AnswerOptions options = sample_options(sample.dialect, stream);
+        options.calls_only = true;
+        const std::string_view text = std::string_view(sample.answer).substr(0, cut);
+        const JoinedAnswer answer = read_answer(options, {text}, true);
+        ASSERT_EQ(answer.text, "") << text;
+        ASSERT_EQ(answer.problem, "") << text;
+        options.reasoning = kThink;
+        options.reasoning_open = true;
+        const std::string thought = "Well.</think>\n" + std::string(text);
+        const JoinedAnswer behind = read_answer(options, {thought}, true);
+        ASSERT_EQ(behind.text, "") << text;
+        ASSERT_EQ(behind.reasoning, "Well.") << text;
+      }
+  }
+}
+
+// Special tokens never spell text: half a marker that begins with one is dropped, for every way of cutting it.
+TEST(AnswerParser, half_a_marker_of_special_tokens_is_no_text_when_it_is_cut) {
+  AnswerOptions options;
+  options.reasoning = kChannel;
+  const std::string_view marker = "<|channel>thought";
+  for (const bool known : {true, false}) {
+    if (known) options.control = {"<|channel>", "<channel|>"};
+    else options.control.clear();
+    for (size_t n = std::string_view("<|channel>").size(); n < marker.size(); ++n) {
+      const std::string text = "Yes. " + std::string(marker.substr(0, n));
+      EXPECT_EQ(read_answer(options, {text}, true).text, known ? "Yes. " : text);
+      EXPECT_EQ(read_answer(options, {text}, false).text, text) << "it ended so by itself";
+    }
+    EXPECT_EQ(read_answer(options, {"Yes. <|chan"}, true).text, "Yes. <|chan") << "no token spells half of itself";
+  }
+}
+
+// Cut inside of its closing marker all of it is reasoning; inside of its opening one it is text.
+TEST(AnswerParser, half_a_marker_of_reasoning_keeps_its_side) {
+  for (const ReasoningMarkers& markers : {kThink, kChannel, ReasoningMarkers{"[THINK]", "[/THINK]", true}})
+    for (const bool tools : {true, false}) {
+      AnswerOptions options = tools ? sample_options(ToolDialect::hermes) : AnswerOptions();
+      options.reasoning = markers;
+      for (size_t n = 1; n < markers.close.size(); ++n) {
+        const std::string half = markers.close.substr(0, n);
+        const JoinedAnswer answer = read_answer(options, {markers.open + "Hm. " + half}, true);
+        EXPECT_EQ(answer.reasoning, "Hm. " + half);
+        EXPECT_EQ(answer.text, "");
+      }
+      for (size_t n = 1; n < markers.open.size(); ++n) {
+        const JoinedAnswer answer = read_answer(options, {markers.open.substr(0, n)}, true);
+        EXPECT_EQ(answer.reasoning, "");
+        EXPECT_EQ(answer.text, markers.open.substr(0, n));
       }
     }
 }
@@ -197,8 +291,10 @@ TEST(AnswerParser, a_call_behind_broken_markup_is_read) {
 TEST(AnswerParser, nothing_of_an_empty_or_broken_list_is_lost) {
   for (const std::string text : {"[TOOL_CALLS] [", "[TOOL_CALLS] []", "[TOOL_CALLS] [{\"name\": \"nobody\"}]"})
     for (const bool stream : {true, false})
-      for (const bool cut : {true, false})
-        EXPECT_EQ(read_answer(sample_options(ToolDialect::mistral, stream), {text}, cut).text, text);
+      for (const bool cut : {true, false}) {
+        const bool is_cut_call = stream && cut && text.ends_with('[');
+        EXPECT_EQ(read_answer(sample_options(ToolDialect::mistral, stream), {text}, cut).text, is_cut_call ? "" : text);
+      }
   const JoinedAnswer list = read_answer(sample_options(ToolDialect::mistral, false),
                                         {"[TOOL_CALLS][{\"name\": \"now\"}, {\"name\": \"nobody\"}]"});
   EXPECT_EQ(list.whole, 1);
