@@ -104,6 +104,37 @@ def test_any_whitespace_accepts_and_rejects_as_the_oracle_does(tokenizer):
     compare(schemas, texts, tokenizer, {"whitespace_pattern": r"[ \t\r\n]{0,128}"})
 
 
+# Which members may come twice: names that the schema declares never, others do on both sides.
+TWICE = [
+    ({"type": "object", "properties": {"a": {}, "b": {"type": "integer"}}}, ["a", "b", "x", "ab"]),
+    ({"type": "object", "properties": {"a": {}}, "required": ["z"]}, ["a", "z", "x"]),
+    ({"type": "object", "properties": {"a": {}}, "additionalProperties": {"type": "integer"}}, ["a", "x"]),
+    ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, ["a", "x"]),
+    ({"type": "object", "properties": {"ab": {}}, "patternProperties": {"^a": {"type": "integer"}}}, ["ab", "ac", "x"]),
+    ({"type": "object", "allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, ["a", "b", "x"]),
+    ({"type": "object"}, ["a", "b"]),
+]
+
+
+def test_members_come_twice_where_the_oracle_says_so(tokenizer):
+    texts = []
+    for schema, names in TWICE:
+        needed = schema.get("required", [])
+        lists = [list(t) for n in range(1, 4) for t in itertools.product(names, repeat=n)]
+        texts.append(["{" + ", ".join(f'"{name}": {i}' for i, name in enumerate(members)) + "}" for members in lists
+                      if not needed or set(needed) <= set(members)])  # fmt: skip
+    answers = hearth_answers([{"kind": "schema", "grammar": s, "texts": t} for (s, _), t in zip(TWICE, texts)])
+    for (schema, names), text_list, answer in zip(TWICE, texts, answers):
+        oracle = Oracle(tokenizer, LLMatcher.grammar_from_json_schema(json.dumps(schema)))
+        assert "error" not in answer and not oracle.error, (schema, answer, oracle.error)
+        wrong = [text for text, got in zip(text_list, answer["accepts"]) if got != oracle.accepts(text)]
+        assert not wrong, (schema, wrong[:8])
+        declared = {n for part in [schema, *schema.get("allOf", [])] for n in [*part.get("properties", {}), *part.get("required", [])]}
+        for text, accepted in zip(text_list, answer["accepts"]):
+            members = re.findall(r'"(\w+)":', text)
+            assert not accepted or all(members.count(name) == 1 for name in declared & set(members)), text
+
+
 def test_walks_are_valid_by_the_oracle(tokenizer):
     schemas = [Cases(seed).document() for seed in range(1000, 1000 + SCHEMAS // 4)]
     answers = hearth_answers([{"kind": "schema", "grammar": s, "walks": 4, "seed": i} for i, s in enumerate(schemas)])

@@ -50,6 +50,8 @@ struct JsonOptions {
 };
 
 // Texts that are JSON values valid against a schema. Members stand in the schema's order, then others that it allows.
+// A name that the schema declares (properties, required) comes once at most. Others may come again, in free objects
+// too: which of them came is more than an automaton of bounded size can hold, and readers of JSON take the last one.
 // Keywords: those of server.md 28; `allOf` is merged, `oneOf` must be provably disjoint. A schema without `type` whose
 // keywords belong to some types means these types. Strings bound by pattern, format, enum or const and member names
 // have one spelling (JSON escapes only where JSON needs them). Numbers with bounds have no exponent. The Error names

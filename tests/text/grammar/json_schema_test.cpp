@@ -24,6 +24,26 @@ TEST(GrammarSchema, types) {
   expect_texts(R"({"description":"anything"})", {"1", "[[]]"}, {"nul"});
 }
 
+// Nor is a declared name an additional one, however it is spelled.
+TEST(GrammarSchema, a_declared_member_comes_once) {
+  expect_texts(R"({"properties":{"a":{},"b c":{},"q\"":{}},"required":["z"],"type":"object"})",
+               {R"({"z":1})", R"({"a":1,"z":2,"y":3})", R"({"q\"":1,"z":2,"A":3,"zz":4})"},
+               {R"({"a":1,"z":2,"a":3})", R"({"z":2,"a":3})", R"({"z":1,"z":2})", R"({"z":1,"b c":2})",
+                R"({"z":1,"q\"":2})", R"({"z":1,"\u0061":2})", R"({"z":1,"\u007a":2})", R"({"z":1,"\u007A":2})",
+                R"({"z":1,"q\u0022":2})", R"({"z":1,"b\u0020c":2})", R"({"\u0061":1,"z":2})"});
+  expect_texts(R"({"type":"object","properties":{"ab":{}},"patternProperties":{"^a":{"type":"null"}}})",
+               {R"({"ab":null,"ac":null,"x":2})"}, {R"({"ab":null,"ab":null})", R"({"ac":null,"ab":null})"});
+  expect_texts(R"({"type":"object","properties":{"a":{}},"anyOf":[{"properties":{"b":{}},"required":["b"]},
+                                                                  {"properties":{"c":{}},"required":["c"]}]})",
+               {R"({"a":1,"b":2,"d":3})", R"({"a":1,"c":2})"},
+               {R"({"a":1,"b":2,"b":3})", R"({"a":1,"b":2,"a":3})", R"({"c":2,"c":3})"});
+  expect_texts(R"({"allOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}],"type":"object"})",
+               {R"({"a":1,"b":2,"c":3})"}, {R"({"a":1,"b":2,"a":3})", R"({"b":2,"a":3})"});
+  // What an automaton cannot tell (grammar.h): other names again.
+  expect_texts(R"({"type":"object","properties":{"a":{}}})", {R"({"a":1,"x":2,"x":3})"}, {});
+  expect_texts("true", {R"({"x":2,"x":3})"}, {});
+}
+
 TEST(GrammarSchema, strings) {
   expect_texts(R"({"type":"string"})", {R"("a\n\u00e9\"\/")", R"("\ud83d\ude00")", "\"日本\""},
                {"\"a\nb\"", R"("\ud83d")", R"("\x")", "\"\xff\"", "\"a"});
