@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "formats/allocation_hook.h"
+#include "support/allocation_hook.h"
 #include "formats/builders.h"
 #include "formats/parsers.h"
 

@@ -6,7 +6,7 @@
 #include <ctime>
 #include <fstream>
 
-#include "formats/allocation_hook.h"
+#include "support/allocation_hook.h"
 #include "formats/mutators.h"
 #include "formats/parsers.h"
 

@@ -1,0 +1,2 @@
+// The replaced operators of this test program.
+#include "support/allocation_hook.inl"
