@@ -79,6 +79,7 @@ Engine::Engine(std::shared_ptr<model::Model> model, std::unique_ptr<graph::Execu
   }
   kv_ = executor_->make_kv(program, pages);
   cache_ = std::make_unique<KvCache>(program.kv_groups, *kv_, options_.sequences_max);
+  if (options_.kv_ahead_bytes > 0) warmer_ = std::make_unique<PageWarmer>(*cache_, *kv_, options_.kv_ahead_bytes);
   logits_.resize(static_cast<size_t>(options_.gathered_max * spec().V));
   page_rows_.resize(program.kv_groups.size());
   tables_.resize(program.kv_groups.size());

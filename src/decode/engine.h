@@ -11,6 +11,7 @@
 
 #include "decode/adapter_slots.h"
 #include "decode/kv_cache.h"
+#include "decode/page_warmer.h"
 #include "graph/executor.h"
 #include "model/model.h"
 
@@ -23,6 +24,7 @@ struct EngineOptions {
   int64_t context = 0;                // positions of the longest sequence; 0: as trained, less if memory is short
   int64_t sequences_max = 1;          // rows that decode together
   int64_t pool_positions = 0;         // that all sequences hold together; 0: each its whole context
+  int64_t kv_ahead_bytes = 0;         // KV memory that is made ready before a step needs it, see page_warmer.h; 0: none
   int64_t prefill_chunk = 256;        // rows of a prefill step
   int64_t gathered_max = 1;           // logit rows of a step
   int64_t memory_budget = 0;          // bytes; 0: 0.75 of RAM or of the cgroup limit
@@ -82,6 +84,10 @@ class Engine {
   const model::ModelSpec& spec() const { return model_->spec(); }
   graph::Executor& executor() { return *executor_; }
   KvCache& cache() { return *cache_; }
+  // Tells whether steps follow each other: where none do, KV memory may be made ready. Any thread.
+  void set_busy(bool busy) {
+    if (warmer_) warmer_->set_busy(busy);
+  }
   graph::KvStorage& kv() { return *kv_; }
   const EngineOptions& options() const { return options_; }
   int64_t context() const { return context_; }  // positions that fit
@@ -143,6 +149,7 @@ class Engine {
   Plans plain_, slotted_;  // slots for adapters keep linears from being fused: steps without adapters go without them
   std::unique_ptr<graph::KvStorage> kv_;
   std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<PageWarmer> warmer_;
   std::vector<graph::KvGroup> groups_;
   std::vector<int64_t> page_bytes_;
   std::unique_ptr<AdapterSlots> adapters_;

@@ -15,7 +15,7 @@ int64_t pages_needed(const graph::KvGroup& group, int64_t positions, int64_t row
 }
 
 KvCache::KvCache(std::span<const graph::KvGroup> groups, graph::KvStorage& storage, int64_t sequences_max)
-    : groups_(groups.begin(), groups.end()), storage_(storage) {
+    : groups_(groups.begin(), groups.end()), storage_(storage), used_(groups.size(), 0) {
   for (size_t g = 0; g < groups_.size(); ++g) {
     const int64_t pages = storage_.pages(static_cast<int32_t>(g));
     share_.push_back(pages / sequences_max);
@@ -35,6 +35,10 @@ int32_t KvCache::take(size_t group) {
   const int32_t page = free_[group].back();
   free_[group].pop_back();
   count_[group][static_cast<size_t>(page)] = 1;
+  if (page >= used_[group]) {
+    used_[group] = page + 1;
+    if (first_use_) first_use_(group, page);
+  }
   return page;
 }
 

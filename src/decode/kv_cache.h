@@ -1,8 +1,10 @@
 // Pages of the KV cache: who holds which page of which group. Pure bookkeeping; storage is the executor's.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "graph/batch.h"
@@ -62,6 +64,9 @@ class KvCache {
   void drop(size_t group, int32_t page);
   int32_t references(size_t group, int32_t page) const { return count_[group][static_cast<size_t>(page)]; }
 
+  // Called on the engine thread when a group takes a page above all it ever took; pages are taken from 0 up.
+  void on_first_use(std::function<void(size_t group, int32_t page)> call) { first_use_ = std::move(call); }
+
   std::span<const graph::KvGroup> groups() const { return groups_; }
   int64_t pages_free(size_t group) const { return static_cast<int64_t>(free_[group].size()); }
   int64_t pages_total(size_t group) const { return storage_.pages(static_cast<int32_t>(group)); }
@@ -77,6 +82,8 @@ class KvCache {
   graph::KvStorage& storage_;
   std::vector<std::vector<int32_t>> free_;   // by group, a stack
   std::vector<std::vector<int32_t>> count_;  // references by page
+  std::vector<int32_t> used_;                // by group, pages that were ever taken
+  std::function<void(size_t, int32_t)> first_use_;
 };
 
 // Pages that hold so many positions.

@@ -1,6 +1,7 @@
 #include "graph/kv.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <utility>
@@ -86,6 +87,15 @@ void HostKv::write_page(int32_t group, int32_t page, std::span<const std::byte> 
   const Arena& a = arenas_[static_cast<size_t>(group)];
   HEARTH_CHECK(std::cmp_equal(from.size(), a.page_bytes), "{} bytes for a page of {}", from.size(), a.page_bytes);
   std::memcpy(a.data + page * a.page_bytes, from.data(), from.size());
+}
+
+void HostKv::populate(int32_t group, int32_t page) noexcept {
+  const Arena& arena = arenas_[static_cast<size_t>(group)];
+  const auto unit = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(arena.data + page * arena.page_bytes) / unit * unit;
+  const auto end = reinterpret_cast<uintptr_t>(arena.data + (page + 1) * arena.page_bytes);
+  // Refused by kernels before 5.14 and where memory is short: the first write will see to it.
+  madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE);
 }
 
 KvBlock HostKv::block(int32_t layer, KvPart part, int32_t page, int64_t head) const {

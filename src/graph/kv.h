@@ -27,6 +27,10 @@ class KvStorage {
   // Between steps; read_page also from another thread while others run, of a page that nobody writes.
   virtual void read_page(int32_t group, int32_t page, std::span<std::byte> to) const = 0;
   virtual void write_page(int32_t group, int32_t page, std::span<const std::byte> from) = 0;
+
+  // Has the system give the page its memory now and not at the first write; its bytes stay. Any thread, also while
+  // others use the page. Nothing where pages always have theirs.
+  virtual void populate(int32_t group, int32_t page) noexcept = 0;
 };
 
 int64_t kv_page_bytes(const KvGroup& group);        // all layers of the group, one page
@@ -56,6 +60,7 @@ class HostKv final : public KvStorage {
   void copy_page(int32_t group, int32_t from, int32_t to) override;
   void read_page(int32_t group, int32_t page, std::span<std::byte> to) const override;
   void write_page(int32_t group, int32_t page, std::span<const std::byte> from) override;
+  void populate(int32_t group, int32_t page) noexcept override;
 
   const KvGroup& group_of(int32_t layer) const {
     return groups_[static_cast<size_t>(layers_[static_cast<size_t>(layer)].group)];

@@ -23,6 +23,7 @@ class Pages final : public graph::KvStorage {
   }
   void read_page(int32_t, int32_t, std::span<std::byte>) const override {}
   void write_page(int32_t, int32_t, std::span<const std::byte>) override {}
+  void populate(int32_t, int32_t) noexcept override {}
   struct Copy {
     int32_t group, from, to;
   };

@@ -41,6 +41,7 @@ class ScriptedKv final : public graph::KvStorage {
   void write_page(int32_t group, int32_t page, std::span<const std::byte> from) override {
     std::memcpy(&at(group, page, 0), from.data(), kIdBytes);
   }
+  void populate(int32_t, int32_t) noexcept override {}
   int32_t& at(int32_t group, int32_t page, int64_t slot) {
     return ids_[static_cast<size_t>(group)][static_cast<size_t>(page * graph::kPagePositions + slot)];
   }

@@ -159,6 +159,17 @@ TEST(HostKv, a_page_is_copied_with_all_its_layers) {
   EXPECT_EQ(after, before);
 }
 
+TEST(HostKv, populating_leaves_the_bytes) {
+  HostKv kv = storage(KvFormat::bf16);
+  kv.poison(1, 1);
+  for (int32_t page = 0; page < kv.pages(1); ++page) kv.populate(1, page);
+  std::vector<float> got(kDh);
+  kv.load(1, KvPart::key, 1, 0, 0, got.data());
+  for (const float v : got) EXPECT_TRUE(std::isnan(v));
+  kv.load(1, KvPart::key, 0, 0, 0, got.data());
+  for (const float v : got) EXPECT_EQ(v, 0);
+}
+
 TEST(HostKv, poison_shows_as_nan) {
   for (const KvFormat format : {KvFormat::f32, KvFormat::bf16, KvFormat::q8, KvFormat::q4}) {
     HostKv kv = storage(format);

@@ -76,7 +76,9 @@ void keep_for_adapters(decode::EngineOptions& options, int64_t bytes) {
 // for, none is kept.
 void tune(const Context& context, const model::Model& model, const graph::Executor& executor,
           decode::EngineOptions& options) {
+  constexpr int64_t kAhead = 32 << 20;  // some answers; it is filled again whenever a core idles
   const auto asked = context.args().integer("batch");
+  options.kv_ahead_bytes = kAhead;
   keep_for_adapters(options, adapter_memory(context, model, options.memory_budget));
   const bool adapters_asked = context.args().bytes("adapter-memory").has_value();
   for (int64_t rows = asked.value_or(kRowsMax);;) {

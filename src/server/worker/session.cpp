@@ -248,9 +248,11 @@ void Session::run_engine() {
   decode::Scheduler scheduler(*model_.engine, model_.scheduler);
   std::vector<Command> commands;
   for (bool busy = false;;) {
+    model_.engine->set_busy(busy);
     if (busy) commands_.take_ready(commands);
     else if (const auto pause = scheduler.demote()) commands_.take_within(*pause, commands);
     else if (!commands_.take_all(commands)) break;
+    model_.engine->set_busy(true);
     for (Command& command : commands) command(scheduler);
     if (commands_.closed()) break;
     busy = scheduler.step();
