@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "hub/nearest.h"
-#include "hub/toml.h"
 
 namespace hearth::hub {
 namespace fs = std::filesystem;
@@ -140,7 +139,8 @@ std::optional<FoundModel> Store::find_path(const std::string& name) const {
     }
     const std::vector<std::string> ggufs = contents.listing.ggufs();
     if (ggufs.size() > 1)
-      fail(ErrorKind::not_found, "{} holds {} .gguf files, name one of them: {}", name, ggufs.size(), list_of(ggufs));
+      throw AmbiguousName(
+          fmt::format("{} holds {} .gguf files, name one of them: {}", name, ggufs.size(), list_of(ggufs)));
     if (ggufs.size() == 1) {
       found.path = path / ggufs[0];
       return found;
@@ -180,14 +180,14 @@ std::optional<FoundModel> Store::find_name(const std::string& name, const std::s
       } else if (auto found = find_name(*target, part, false)) {
         return found;
       }
-      fail(ErrorKind::not_found, "the alias {} of {} means {}, which is not here", name,
-           (config_ / "models.toml").string(), whole);
+      fail(ErrorKind::not_found, "the alias {} of {} means {}, which is not here", name, aliases_file().string(),
+           whole);
     }
   std::vector<std::string> hits;
   for (const std::string& candidate : model_names())
     if (contains_ignoring_case(candidate, repo)) hits.push_back(candidate);
   if (hits.size() > 1)
-    fail(ErrorKind::not_found, "'{}' names {} models: {}; say which", repo, hits.size(), list_of(hits));
+    throw AmbiguousName(fmt::format("'{}' names {} models: {}; say which", repo, hits.size(), list_of(hits)));
   if (hits.size() == 1) return open_repo(hits[0], revision, part);
   return std::nullopt;
 }
@@ -241,10 +241,11 @@ FoundModel Store::open_repo(const std::string& repo, const std::string& revision
     return found;
   }
   if (part.empty())
-    fail(ErrorKind::not_found, "{} holds {} .gguf files; choose one as {}:FILE: {}", repo, ggufs.size(), repo,
-         list_of(ggufs));
-  fail(ErrorKind::not_found, "'{}' names {} of the .gguf files of {}: {}", part, hits.empty() ? "none" : "several",
-       repo, list_of(hits.empty() ? ggufs : hits));
+    throw AmbiguousName(
+        fmt::format("{} holds {} .gguf files; choose one as {}:FILE: {}", repo, ggufs.size(), repo, list_of(ggufs)));
+  if (!hits.empty())
+    throw AmbiguousName(fmt::format("'{}' names several of the .gguf files of {}: {}", part, repo, list_of(hits)));
+  fail(ErrorKind::not_found, "'{}' names none of the .gguf files of {}: {}", part, repo, list_of(ggufs));
 }
 
 std::vector<Snapshot> Store::list(bool all_revisions) const {
@@ -270,21 +271,16 @@ std::vector<Snapshot> Store::list(bool all_revisions) const {
 }
 
 std::optional<std::string> Store::alias(const std::string& name) const {
-  const fs::path path = config_ / "models.toml";
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
-  const std::string text = io::real_fs().read_file(path, size_t{1} << 20);
-  for (const TomlEntry& entry : parse_toml(text, path.string())) {
-    const bool of_table =
-        !entry.table.empty() && entry.key == "alias" && entry.value.string() && *entry.value.string() == name;
-    if (of_table) return entry.table;
-    if (!entry.table.empty() || entry.key != name) continue;
-    if (!entry.value.string() || entry.value.string()->empty())
-      fail(ErrorKind::invalid_argument, "{}:{}: {}: expected a model's name as a string, found {}", path.string(),
-           entry.line, name, entry.value.string() ? "an empty one" : entry.value.type_name());
-    return *entry.value.string();
+  const Alias* found = nullptr;
+  const std::vector<Alias> aliases = held_ ? *held_ : read_aliases(aliases_file(), name);
+  for (const Alias& one : aliases) {
+    if (one.name != name) continue;
+    if (found && found->target != one.target)
+      fail(ErrorKind::invalid_argument, "{}:{}: alias {}: it means {} already (line {}), and cannot mean {} too",
+           aliases_file().string(), one.line, name, found->target, found->line, one.target);
+    found = &one;
   }
-  return std::nullopt;
+  return found ? std::optional(found->target) : std::nullopt;
 }
 
 std::vector<std::string> Store::model_names() const {
@@ -304,11 +300,12 @@ void Store::unknown(const std::string& name) const {
         std::find(near.begin(), near.end(), candidate) == near.end())
       near.push_back(candidate);
   }
-  if (!near.empty()) fail(ErrorKind::not_found, "no model '{}' here; did you mean {}?", name, fmt::join(near, " or "));
+  if (!near.empty())
+    throw UnknownName(fmt::format("no model '{}' here; did you mean {}?", name, fmt::join(near, " or ")));
   if (names.empty())
-    fail(ErrorKind::not_found, "no model '{}': the store {} is empty; add one with: hearth import FILE.gguf", name,
-         cache_.string());
-  fail(ErrorKind::not_found, "no model '{}' here; there is {}", name, list_of(names));
+    throw UnknownName(fmt::format("no model '{}': the store {} is empty; add one with: hearth import FILE.gguf", name,
+                                  cache_.string()));
+  throw UnknownName(fmt::format("no model '{}' here; there is {}", name, list_of(names)));
 }
 
 }  // namespace hearth::hub

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+#include "hub/aliases.h"
 #include "hub/paths.h"
 #include "hub/repo.h"
 
@@ -19,6 +21,18 @@ struct FoundModel {
   std::string adapter;         // of "name:adapter"; empty without one. Callers that cannot mount it must refuse it.
 };
 
+// Nothing here is called so; not_found.
+class UnknownName : public Error {
+ public:
+  explicit UnknownName(const std::string& message) : Error(ErrorKind::not_found, message) {}
+};
+
+// Several models, or files of one, are called so; not_found, and the sentence lists them.
+class AmbiguousName : public Error {
+ public:
+  explicit AmbiguousName(const std::string& message) : Error(ErrorKind::not_found, message) {}
+};
+
 class Store {
  public:
   // `cache` is the hub cache, `config` the folder with models.toml (`alias = "target"` lines).
@@ -26,13 +40,16 @@ class Store {
   static Store from_env(const Env& env);
 
   const std::filesystem::path& cache() const { return cache_; }
+  std::filesystem::path aliases_file() const { return config_ / "models.toml"; }
+  // From now on the aliases are these, whatever becomes of the file.
+  void hold(std::vector<Alias> aliases) { held_ = std::move(aliases); }
 
   // In this order: an existing path; org/repo[@revision]; an alias of models.toml; a unique case-insensitive part of a
   // stored name. revision is a ref, a snapshot's name, or at least 7 of its first characters. Behind a name,
   // ":part" chooses among several .gguf files (a case-insensitive part of one file's name) and is an adapter otherwise.
-  // Throws Error{not_found} for an unknown name (with the nearest ones), an ambiguous one (with all candidates) and a
-  // missing file; Error{invalid_argument} for a path that holds no model; Error{corrupt_file} for a snapshot that
-  // lacks a file of its own index.
+  // Throws UnknownName (with the nearest ones), AmbiguousName (with all candidates), Error{not_found} for a revision or
+  // a file that is missing; Error{invalid_argument} for a path that holds no model, and for an alias of two models;
+  // Error{corrupt_file} for a snapshot that lacks a file of its own index.
   FoundModel find(const std::string& name) const;
   // The same without the first: for names that come from elsewhere than this machine's own person.
   FoundModel find_stored(const std::string& name) const;
@@ -51,6 +68,7 @@ class Store {
 
   std::filesystem::path cache_, config_;
   Env env_;
+  std::optional<std::vector<Alias>> held_;
 };
 
 }  // namespace hearth::hub

@@ -128,6 +128,32 @@ TEST_F(StoreTest, a_table_of_a_model_may_name_it_too) {
   expect_failure("context", ErrorKind::not_found, "no model 'context'");
 }
 
+TEST_F(StoreTest, an_alias_of_two_models_is_refused_where_it_is_asked_for) {
+  add("org/one", '1', {"m.gguf"});
+  add("org/two", '1', {"m.gguf"});
+  folder.write("config/models.toml", "same = \"org/one\"\nwork = \"org/one\"\n[\"org/two\"]\nalias = \"work\"\n");
+  expect_failure("work", ErrorKind::invalid_argument,
+                 "models.toml:4: alias work: it means org/one already (line 2), and cannot mean org/two too");
+  EXPECT_EQ(store().find("same").repo, "org/one");
+}
+
+TEST_F(StoreTest, held_aliases_stay_whatever_becomes_of_the_file) {
+  add("org/one", '1', {"m.gguf"});
+  folder.write("config/models.toml", "work = \"org/one\"\n");
+  Store held = store();
+  held.hold(read_aliases(held.aliases_file()));
+  folder.write("config/models.toml", "work = 3\nother = \"org/one\"\n");
+  EXPECT_EQ(held.find("work").repo, "org/one");
+  EXPECT_THROW(held.find("other"), UnknownName);
+}
+
+TEST_F(StoreTest, what_is_unknown_and_what_is_ambiguous_are_told_apart) {
+  add("org/one", '1', {"m.gguf"});
+  add("org/ones", '1', {"a-q4.gguf", "b-q4.gguf"});
+  EXPECT_THROW(store().find("nothing"), UnknownName);
+  for (const char* name : {"org", "org/ones", "org/ones:q4"}) EXPECT_THROW(store().find(name), AmbiguousName) << name;
+}
+
 TEST_F(StoreTest, models_are_what_find_gives_by_their_names) {
   add("org/one", '1', {"m.gguf"});
   add("org/several", '1', {"a-Q4_0.gguf", "sub/b-Q8_0.gguf", "mmproj-x.gguf"});
