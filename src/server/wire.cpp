@@ -35,6 +35,16 @@ struct Control {
 
 }  // namespace
 
+bool is_request(FrameKind kind) {
+  return kind == FrameKind::submit || (kind >= FrameKind::embed && kind <= FrameKind::adapter_describe);
+}
+
+Frame taken_frame(uint64_t id) {
+  json::Object body;
+  body["id"] = id;
+  return {FrameKind::taken, std::move(body)};
+}
+
 void append_frame(std::string& out, const Frame& frame) {
   const std::string body = json::dump(frame.body);
   if (body.size() + 1 > kFrameBytesMax)

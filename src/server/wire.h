@@ -37,6 +37,7 @@ enum class FrameKind : uint8_t {
   // up
   loaded = 64,  // facts of the model: spec server 3.3, 3.4
   progress,     // {done, total}: bytes of weights
+  taken,        // {id}: the worker has read the frame of a request: from here on it ends with the worker
   admitted,     // {id, answer, prompt, cached}
   text,         // {id, answer, text, logprobs?}
   reasoning,    // {id, answer, text}
@@ -53,6 +54,10 @@ struct Frame {
   json::Value body;
   std::vector<Descriptor> files{};  // as body.files names them
 };
+
+// submit, embed, tokenize, detokenize, render, adapter_*: what a worker answers with taken as soon as it has read it.
+bool is_request(FrameKind kind);
+Frame taken_frame(uint64_t id);
 
 inline constexpr size_t kFrameBytesMax = size_t{64} << 20;
 inline constexpr size_t kFrameFilesMax = 4;

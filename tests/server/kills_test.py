@@ -77,11 +77,7 @@ def test_a_worker_may_be_killed_at_any_moment(tmp_path, model_file):
                 before = looks["health"]
                 os.kill(worker, signal.SIGKILL)
                 answer = server.chat("Hi", max_tokens=2, timeout=600)
-                if answer.status == 503:  # it came before the front had seen the end: told clearly, and the next one succeeds
-                    assert answer.json()["error"]["code"] == "worker_lost", answer.body
-                    ends["asked too early"] += 1
-                    answer = server.chat("Hi", max_tokens=2, timeout=600)
-                assert answer.status == 200, answer.body
+                assert answer.status == 200, answer.body  # the dead worker never read it
                 assert looks["health"] > before and not failures, failures
         finally:
             over.set()

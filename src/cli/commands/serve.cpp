@@ -22,8 +22,8 @@
 #include "cli/service_manager.h"
 #include "cli/units.h"
 #include "hub/local_models.h"
-#include "server/front/headers.h"
 #include "server/front/instance.h"
+#include "server/front/model_headers.h"
 #include "server/front/serve.h"
 
 namespace hearth::cli {
@@ -58,7 +58,7 @@ std::string chosen_of_store(const Context& context, const Workers& workers, int6
   std::vector<Candidate> candidates;
   const std::atomic<bool> never{false};
   for (const hub::FoundModel& model : models) {
-    server::Headers headers =
+    server::ModelHeaders headers =
         server::read_headers(workers.headers(model, budget, std::nullopt), model.path, kHeaders, never);
     if (headers.refusal) context.note("{} is passed over: {}", model.name, headers.refusal->message);
     else candidates.push_back({.name = model.name, .facts = std::move(headers.facts)});
@@ -199,9 +199,11 @@ class Serving {
     if (ready_) manager_.reloading();
     try {
       const Args args = context_.read_again();
-      server::FrontOptions options = front_options(args, context_.env(), instance_.token(), workers_->with(args));
+      const std::shared_ptr<const Workers> workers = workers_->with(args);
+      server::FrontOptions options = front_options(args, context_.env(), instance_.token(), workers);
       options.models.default_model = options_.models.default_model;
       front_->reload(options);
+      for (const std::string& sentence : workers->settings().absent()) context_.warn("{}", sentence);
       const Changes changed = changes(context_.args(), args);
       const auto listed = [](const std::vector<std::string>& flags) {
         return fmt::format("{}", fmt::join(flags, ", "));

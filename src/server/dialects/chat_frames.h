@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "server/dialects/answer.h"
-#include "server/front/models.h"
 #include "server/http/fields.h"
 #include "server/http/problem.h"
+#include "server/model_view.h"
 
 namespace hearth::server::frames {
 

@@ -83,9 +83,7 @@ class Run : public std::enable_shared_from_this<Run> {
                   [weak = weak_from_this()] {
                     if (const auto still = weak.lock()) still->drained();
                   });
-    services_.models.acquire(
-        head_.model, [self](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->submit(worker); },
-        [self](const Refusal& refusal) { self->fail(problem_of(refusal)); });
+    acquire();
   }
 
   ~Run() {
@@ -119,6 +117,15 @@ class Run : public std::enable_shared_from_this<Run> {
     return std::nullopt;
   }
 
+  void acquire() {
+    services_.models.acquire(
+        head_.model,
+        [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+          self->submit(worker);
+        },
+        [self = shared_from_this()](const Refusal& refusal) { self->fail(problem_of(refusal)); });
+  }
+
   void submit(const std::shared_ptr<WorkerLink>& worker) {
     const auto self = shared_from_this();
     {
@@ -127,15 +134,33 @@ class Run : public std::enable_shared_from_this<Run> {
       worker_ = worker;
     }
     // Not under the lock: a worker that has just ended answers at once.
-    const uint64_t id = worker->submit(call_.generation, [self](const Event& event) { self->on_event(event); });
+    const uint64_t id = worker->submit(
+        call_.generation, [self](const Event& event) { self->on_event(event); }, [self] { self->taken(); });
     const std::lock_guard lock(mutex_);
-    id_ = id;
-    call_.generation.messages = call_.generation.tools = nullptr;  // they may be large
+    if (worker_ == worker) id_ = id;  // else it went again, to another one
     if (ended_) worker->cancel(id);
     else if (held_) worker->hold(id);  // its first words came before its id
   }
 
+  // It ends with this worker from here on, and is not sent again.
+  void taken() {
+    const std::lock_guard lock(mutex_);
+    call_.generation.messages = call_.generation.tools = nullptr;  // they may be large
+  }
+
+  // Once: what ends the next worker too, unread, is told.
+  bool goes_again(const Event& event) {
+    if (!event.untaken) return false;
+    const std::lock_guard lock(mutex_);
+    if (ended_ || again_) return false;
+    again_ = true;
+    worker_ = nullptr;
+    id_ = 0;
+    return true;
+  }
+
   void on_event(const Event& event) {
+    if (goes_again(event)) return acquire();
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     if (event.kind == Event::Kind::error) return finish_with(problem_of(event));
@@ -268,7 +293,8 @@ class Run : public std::enable_shared_from_this<Run> {
   Usage usage_;
   std::optional<std::optional<std::chrono::milliseconds>> keep_alive_;  // what the request asks for its model
   std::vector<Clock::time_point> last_tokens_;                          // by answer
-  bool has_tokens_ = false, ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false;
+  bool has_tokens_ = false, ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false,
+       again_ = false;
 };
 
 }  // namespace

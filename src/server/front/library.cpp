@@ -1,18 +1,19 @@
 #include "server/front/library.h"
 
 #include "base/log.h"
+#include "server/front/model_files.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr size_t kFitsMax = 64;  // that wait
+constexpr size_t kAsksMax = 64;  // that wait, beside lists
 
 json::Value part(const json::Value& from, const char* key) {
   const json::Value* value = from.get(key);
   return value ? *value : json::Value();
 }
 
-json::Object row(const LocalModel& model, const Headers& headers) {
+json::Object row(const LocalModel& model, const ModelHeaders& headers) {
   json::Object o;
   const json::Value facts = headers.facts;
   o["id"] = model.id;
@@ -75,28 +76,60 @@ void Library::reload(
   made_.reset();
 }
 
-void Library::fit(const std::string& id, std::optional<int64_t> positions, Done done, Refused refused) {
-  hub::FoundModel model = models_.found(id);
+void Library::push(std::function<void()> ask, const Refused& refused) {
   {
     const std::lock_guard lock(mutex_);
-    if (fits_.size() < kFitsMax) {
-      fits_.push_back({id, std::move(model), positions, std::move(done), std::move(refused)});
+    if (asks_.size() < kAsksMax) {
+      asks_.push_back(std::move(ask));
       asked_.notify_all();
       return;
     }
   }
-  refused({.kind = ErrorKind::busy, .message = fmt::format("{} such questions wait already", kFitsMax), .code = {}});
+  refused({.kind = ErrorKind::busy, .message = fmt::format("{} such questions wait already", kAsksMax), .code = {}});
+}
+
+void Library::fit(const std::string& id, std::optional<int64_t> positions, Done done, Refused refused) {
+  const auto ask = [this, id, model = models_.names().found(id), positions, done = std::move(done), refused] {
+    const ModelHeaders headers = read(model, positions);
+    if (headers.refusal) return refused(*headers.refusal);
+    json::Object document;
+    document["model"] = id;
+    const json::Value* fit = headers.facts.find("fit");
+    if (fit && fit->object())
+      for (const auto& [key, value] : *fit->object()) document[key] = value;
+    done(document);
+  };
+  push(ask, refused);
+}
+
+void Library::adapters(const std::string& id, const std::filesystem::path& folder, Adapters done, Refused refused) {
+  const auto ask = [this, model = models_.names().found(id), folder, done = std::move(done), refused] {
+    const auto start = [&] {
+      return std::make_unique<HeaderReader>(command_of(model, std::nullopt), model.path, stopping_);
+    };
+    std::variant<std::vector<AvailableAdapter>, Refusal> found;
+    try {
+      found = available_adapters(folder, model, start, options_.read_max);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) throw;
+      log::warn("front", "{}: {}", model.name, error.what());
+      found = refusal_of(error);
+    }
+    if (const auto* refusal = std::get_if<Refusal>(&found)) return refused(*refusal);
+    done(std::get<std::vector<AvailableAdapter>>(found));
+  };
+  push(ask, refused);
 }
 
 void Library::run() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      asked_.wait(lock, [&] { return stopping_ || !fits_.empty() || !lists_.empty(); });
+      asked_.wait(lock, [&] { return stopping_ || !asks_.empty() || !lists_.empty(); });
       if (stopping_) return;
     }
     try {
-      answer_fits();
+      answer_asks();
       answer_lists();
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::cancelled) return;  // the server ends
@@ -113,11 +146,12 @@ void Library::answer_lists() {
     outdated_ = false;
   }
   std::optional<json::Value> document;
+  Refusal refusal;
   try {
     document = look();
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::cancelled) throw;
-    log::error("front", "{}", error.what());  // which names folders
+    refusal = refusal_of(error);
   }
   std::vector<ListAsk> lists;
   {
@@ -130,42 +164,32 @@ void Library::answer_lists() {
   }
   for (const ListAsk& ask : lists) {
     if (document) ask.done(*document);
-    else ask.refused({.kind = ErrorKind::io, .message = "the model store cannot be read", .code = {}});
+    else ask.refused(refusal);
   }
 }
 
-void Library::answer_fits() {
+void Library::answer_asks() {
   for (;;) {
-    FitAsk ask;
+    std::function<void()> ask;
     {
       const std::lock_guard lock(mutex_);
-      if (fits_.empty()) return;
-      ask = std::move(fits_.front());
-      fits_.pop_front();
+      if (asks_.empty()) return;
+      ask = std::move(asks_.front());
+      asks_.pop_front();
     }
-    const Headers headers = read(ask.model, ask.positions);
-    if (headers.refusal) {
-      ask.refused(*headers.refusal);
-      continue;
-    }
-    json::Object document;
-    document["model"] = ask.id;
-    const json::Value* fit = headers.facts.find("fit");
-    if (fit && fit->object())
-      for (const auto& [key, value] : *fit->object()) document[key] = value;
-    ask.done(document);
+    ask();
   }
 }
 
 // Who asks about one model waits for the one that is being read, not for all of them.
 json::Value Library::look() {
   json::Array rows;
-  std::map<std::string, Headers> kept;
-  for (const LocalModel& model : models_.local()) {
-    answer_fits();
+  std::map<std::string, ModelHeaders> kept;
+  for (const LocalModel& model : models_.names().all()) {
+    answer_asks();
     const std::string state = files_state(model.found.path);
     const auto known = read_.find(state);
-    const Headers headers = known != read_.end() ? known->second : read(model.found, std::nullopt);
+    const ModelHeaders headers = known != read_.end() ? known->second : read(model.found, std::nullopt);
     if (headers.lasting) kept[state] = headers;
     rows.emplace_back(row(model, headers));
   }
@@ -175,17 +199,23 @@ json::Value Library::look() {
   return o;
 }
 
-Headers Library::read(const hub::FoundModel& model, std::optional<int64_t> positions) {
-  Headers headers;
+WorkerCommand Library::command_of(const hub::FoundModel& model, std::optional<int64_t> positions) {
+  std::function<WorkerCommand(const hub::FoundModel&, std::optional<int64_t>)> command;
+  {
+    const std::lock_guard lock(mutex_);
+    command = options_.command;
+  }
+  return command(model, positions);
+}
+
+ModelHeaders Library::read(const hub::FoundModel& model, std::optional<int64_t> positions) {
+  ModelHeaders headers;
   try {
-    const auto command = [&] {
-      const std::lock_guard lock(mutex_);
-      return options_.command;
-    }();
-    headers = read_headers(command(model, positions), model.path, options_.read_max, stopping_);
+    headers = read_headers(command_of(model, positions), model.path, options_.read_max, stopping_);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::cancelled) throw;
-    headers.refusal = Refusal{.kind = error.kind(), .message = error.what(), .code = {}};
+    log::warn("front", "{}", error.what());
+    headers.refusal = refusal_of(error);
     headers.lasting = false;
   }
   if (headers.refusal) log::info("front", "{}: {}", model.name, headers.refusal->message);

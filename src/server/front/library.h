@@ -1,11 +1,12 @@
-// What the models on this machine are and whether they fit (spec server 3.4: /library, /fit). A thread of its own waits
-// for the processes that read the headers, one after the other.
+// What the models on this machine are, whether they fit, and which adapters are theirs (spec server 3.4: /library,
+// /fit). A thread of its own waits for the processes that read the headers, one after the other.
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -15,7 +16,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "server/front/headers.h"
+#include "server/front/available_adapters.h"
+#include "server/front/model_headers.h"
 #include "server/front/models.h"
 
 namespace hearth::server {
@@ -46,15 +48,12 @@ class Library {
   // The document of /fit for one model.
   void fit(const std::string& id, std::optional<int64_t> positions, Done done, Refused refused);
 
+  // The adapters in the folder, and whether each was trained on the model, which need not be loaded.
+  using Adapters = std::function<void(const std::vector<AvailableAdapter>& adapters)>;
+  void adapters(const std::string& id, const std::filesystem::path& folder, Adapters done, Refused refused);
+
  private:
   using Clock = std::chrono::steady_clock;
-  struct FitAsk {
-    std::string id;
-    hub::FoundModel model;
-    std::optional<int64_t> positions;
-    Done done;
-    Refused refused;
-  };
   struct ListAsk {
     Done done;
     Refused refused;
@@ -62,16 +61,18 @@ class Library {
 
   void run();
   void answer_lists();
-  void answer_fits();
+  void push(std::function<void()> ask, const Refused& refused);
+  void answer_asks();
   json::Value look();
-  Headers read(const hub::FoundModel& model, std::optional<int64_t> positions);
+  WorkerCommand command_of(const hub::FoundModel& model, std::optional<int64_t> positions);
+  ModelHeaders read(const hub::FoundModel& model, std::optional<int64_t> positions);
 
   LibraryOptions options_;
   const Models& models_;
-  std::map<std::string, Headers> read_;  // by files_state; the library's thread
+  std::map<std::string, ModelHeaders> read_;  // by files_state; the library's thread
   std::mutex mutex_;
   std::condition_variable asked_;
-  std::deque<FitAsk> fits_;
+  std::deque<std::function<void()>> asks_;  // on the library's thread
   std::vector<ListAsk> lists_;
   json::Value document_;
   std::optional<Clock::time_point> made_;

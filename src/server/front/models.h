@@ -14,13 +14,15 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.h"
+#include "base/json.h"
 #include "hub/store.h"
 #include "server/front/adapter_files.h"
 #include "server/front/links.h"
-#include "server/front/refusal.h"
+#include "server/front/model_names.h"
 #include "server/front/text_workers.h"
 #include "server/front/worker_link.h"
+#include "server/model_view.h"
+#include "server/refusal.h"
 
 namespace hearth::server {
 
@@ -30,19 +32,7 @@ struct ModelRules {
   std::optional<std::chrono::milliseconds> ttl;  // nullopt: as for all
 };
 
-// A model that may be asked for, and where it lies.
-struct LocalModel {
-  std::string id;
-  hub::FoundModel found;
-  bool serving = false;  // the default one
-};
-
-struct ModelsOptions {
-  std::string default_model;         // named on the command line: loaded at start, pinned
-  std::string served_name;           // what it is called; empty: its own name
-  std::vector<std::string> allowed;  // names that may be loaded; empty: all of the store
-  bool only_default = false;         // no other may be loaded (a bind beyond loopback without an allow-list)
-  bool any_model = false;            // unknown names mean the default one
+struct ModelsOptions : NameOptions {
   // Folders of adapters that are mounted on the default model whenever it is loaded; the first one is on where a
   // request names none. One that does not fit fails the load.
   std::vector<std::filesystem::path> adapters;
@@ -57,25 +47,6 @@ struct ModelsOptions {
   std::function<WorkerCommand(const hub::FoundModel& model)> text_command;
   std::chrono::milliseconds text_idle{60'000};
   std::function<ModelRules(const hub::FoundModel& model)> rules = [](const hub::FoundModel&) { return ModelRules(); };
-};
-
-enum class ModelState : uint8_t { absent, queued, loading, ready, waits_for_restart, failed };
-std::string_view name_of(ModelState state);
-
-struct ModelView {
-  std::string id, path, repo, revision;
-  ModelState state = ModelState::absent;
-  bool pinned = false, is_default = false;
-  json::Object facts;  // empty until it has been loaded once
-  int64_t open_requests = 0, restarts = 0;
-  std::string problem;  // of the last failure
-  pid_t pid = -1;
-};
-
-// What a request's model means: "name:adapter" names an adapter too, where the part behind ":" is none of the model's
-// own files.
-struct ModelChoice {
-  std::string id, adapter;
 };
 
 // An adapter that belongs to a model: mounted whenever the model is loaded.
@@ -102,8 +73,9 @@ class Models {
   Models(const Models&) = delete;
   Models& operator=(const Models&) = delete;
 
-  // What a request's name means; empty: the default model. Throws Error{not_found} with the names there are.
-  ModelChoice choose(const std::string& name) const;
+  const ModelNames& names() const { return names_; }
+  // As ModelNames::choose.
+  ModelChoice choose(const std::string& name) const { return names_.choose(name); }
   std::string resolve(const std::string& name) const { return choose(name).id; }
 
   // The worker of the model `id`, loaded first if need be; requests for one cold model start one load.
@@ -113,7 +85,14 @@ class Models {
   void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused,
                Wanted wanted = Wanted::model);
 
-  // From now on any_model, ttl, watchdog and, for what is started next, command and text_command are these.
+  // The worker of a model that is loaded, for a look at its figures; null: it is not. When the model goes stays as it
+  // was: only acquire() is a use of it.
+  std::shared_ptr<WorkerLink> at_hand(const std::string& id) const;
+
+  // Throws as ModelNames::check.
+  void check(const ModelsOptions& options) const { names_.check(options); }
+  // From now on any_model, aliases, ttl, rules, watchdog and, for what is started next, command and text_command are
+  // these, which check() has let pass.
   void reload(const ModelsOptions& options);
 
   void unload(const std::string& id);  // when its requests have ended
@@ -121,7 +100,7 @@ class Models {
   void keep_alive(const std::string& id, std::optional<std::chrono::milliseconds> ttl);  // nullopt: never unloaded
 
   // Mounts an adapter on the model, which is loaded first if need be; done once, with the worker's facts or its error.
-  // Throws RequestError for an id that is taken, Error as entry_of.
+  // Throws RequestError for an id that is taken, ClientError as ModelNames::found.
   using Mounted = std::function<void(const Event* error, const json::Object& facts)>;
   void mount(const std::string& id, MountedAdapter adapter, Mounted mounted,
              std::function<void(const Refusal&)> refused);
@@ -131,11 +110,8 @@ class Models {
                std::function<void(const Refusal&)> refused);
   std::vector<AdapterView> adapters() const;  // of all models
 
-  std::vector<ModelView> list() const;      // all that may be served
+  std::vector<ModelView> list() const;      // all that may be served; throws as ModelNames::all
   std::vector<ModelView> resident() const;  // loaded ones, and those that are about to be
-  // All that may be served, each file of a repository with several of them; looks at the store, opens nothing.
-  std::vector<LocalModel> local() const;
-  hub::FoundModel found(const std::string& id) const;  // of a resolved name
   // Milliseconds since a worker with open requests was last heard of; 0 when none is open.
   int64_t silence_ms() const;
   bool is_wedged() const;  // that is longer than the watchdog allows
@@ -158,9 +134,10 @@ class Models {
     bool pinned = false, unload_when_idle = false;
     bool needs_room = false;  // it waits for others to go
     bool yields = false;      // new requests wait until another that needs room has had its turn
-    std::optional<std::chrono::milliseconds> rule_ttl;  // of its rules
-    std::optional<std::chrono::milliseconds> ttl;       // asked for by a request, if ttl_set
+    ModelRules rules;
+    std::optional<std::chrono::milliseconds> ttl;  // asked for by a request, if ttl_set
     bool ttl_set = false;
+    uint64_t serial = 0;  // of its worker: what an earlier one says does not count
     std::shared_ptr<WorkerLink> worker;
     json::Object facts;
     std::vector<MountedAdapter> adapters;
@@ -173,24 +150,26 @@ class Models {
     std::function<void(int64_t, int64_t)> progress;
   };
 
-  Entry& entry_of(const std::string& id);
-  std::optional<ModelChoice> choose_known(const std::string& name) const;
-  Entry& add(const std::string& id, hub::FoundModel found);
+  void know(const std::string& id);  // makes its entry; throws as ModelNames::found
+  void add(const std::string& id, hub::FoundModel found);
+  static MountedAdapter adapter_at_start(const std::filesystem::path& folder);
   void tick();
   void start_next(std::unique_lock<std::mutex>& lock);
   void start(const std::string& id, std::unique_lock<std::mutex>& lock);
-  void loaded(const std::string& id, json::Object facts);
+  void loaded(const std::string& id, uint64_t serial, json::Object facts);
   void mount_next(const std::string& id);
   void serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
+  void send_mount(const std::string& id, const MountedAdapter& adapter, const Mounted& mounted,
+                  const std::function<void(const Refusal&)>& refused, bool again);
   bool forget_adapter(const std::string& id, const std::string& adapter);
-  void refused(const std::string& id, const Event& event);
-  void lost(const std::string& id);
+  void refused(const std::string& id, uint64_t serial, Refusal refusal);
+  void lost(const std::string& id, uint64_t serial);
   void watch(const std::string& id, Entry& entry);
   void make_room(Clock::time_point now);
-  void stop_yielding();
   void enqueue(const std::string& id, Entry& entry);
   bool may_go(const Entry& entry, Clock::time_point now) const;
   bool idle(const Entry& entry) const;
+  static bool serves(const Entry& entry);
   void retire(const std::string& id, Entry& entry);
   void hand_over(std::unique_lock<std::mutex>& lock);
   void refuse_waiters(std::unique_lock<std::mutex>& lock);
@@ -199,8 +178,7 @@ class Models {
   ModelView view(const std::string& id, const Entry& entry) const;
 
   ModelsOptions options_;
-  hub::Store store_;
-  std::string default_id_;
+  ModelNames names_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, Entry> entries_;
@@ -209,6 +187,7 @@ class Models {
   std::vector<std::shared_ptr<WorkerLink>> retired_;  // links whose end is awaited on the pool's thread
   Links links_;
   TextWorkers texts_;
+  uint64_t serials_ = 0;
   bool draining_ = false, stopping_ = false;
   std::thread thread_;
 };

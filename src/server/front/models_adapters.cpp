@@ -39,41 +39,57 @@ void warn_of(const std::string& model, const json::Object& facts) {
 
 }  // namespace
 
+MountedAdapter Models::adapter_at_start(const std::filesystem::path& folder) {
+  MountedAdapter adapter;
+  adapter.id = formats::adapter_id_of(folder);
+  try {
+    adapter.files = open_adapter(folder);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", folder.string(), error.what());
+  }
+  adapter.from_start = true;
+  adapter.force = true;  // it was named by hand; a mismatch is said in the log and in the list
+  return adapter;
+}
+
 void Models::mount(const std::string& id, MountedAdapter adapter, Mounted mounted,
                    std::function<void(const Refusal&)> refused) {
+  know(id);
   {
     const std::lock_guard lock(mutex_);
-    Entry& entry = entry_of(id);
+    Entry& entry = entries_.at(id);
     if (find(entry.adapters, adapter.id) != entry.adapters.end())
       throw RequestError("id", fmt::format("id: adapter {} is mounted already on {}", printable(adapter.id), id));
   }
-  acquire(
-      id,
-      [this, id, adapter = std::move(adapter), mounted = std::move(mounted)](const std::shared_ptr<WorkerLink>& worker,
-                                                                             const json::Object&) {
-        hub::FoundModel found;
-        {
-          const std::lock_guard lock(mutex_);
-          found = entries_.at(id).found;
-        }
-        worker->call(
-            FrameKind::adapter_mount, mount_body(adapter, found),
-            [this, id, adapter, mounted](const Event* error, const json::Value& reply) {
-              if (error) return mounted(error, {});
-              MountedAdapter kept = adapter;
-              kept.facts = facts_of(reply);
-              kept.on_worker = true;
-              {
-                const std::lock_guard lock(mutex_);
-                entries_.at(id).adapters.push_back(kept);
-              }
-              log::info("front", "adapter {} is mounted on {}", printable(kept.id), id);
-              warn_of(id, kept.facts);
-              mounted(nullptr, kept.facts);
-            },
-            adapter.files.files);
-      },
-      std::move(refused));
+  send_mount(id, adapter, mounted, refused, false);
+}
+
+// again: a worker before this one ended before it read the frame.
+void Models::send_mount(const std::string& id, const MountedAdapter& adapter, const Mounted& mounted,
+                        const std::function<void(const Refusal&)>& refused, bool again) {
+  const auto answered = [this, id, adapter, mounted, refused, again](const Event* error, const json::Value& reply) {
+    if (error && error->untaken && !again) return send_mount(id, adapter, mounted, refused, true);
+    if (error) return mounted(error, {});
+    MountedAdapter kept = adapter;
+    kept.facts = facts_of(reply);
+    kept.on_worker = true;
+    {
+      const std::lock_guard lock(mutex_);
+      entries_.at(id).adapters.push_back(kept);
+    }
+    log::info("front", "adapter {} is mounted on {}", printable(kept.id), id);
+    warn_of(id, kept.facts);
+    mounted(nullptr, kept.facts);
+  };
+  const auto ready = [this, id, adapter, answered](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+    hub::FoundModel found;
+    {
+      const std::lock_guard lock(mutex_);
+      found = entries_.at(id).found;
+    }
+    worker->call(FrameKind::adapter_mount, mount_body(adapter, found), answered, adapter.files.files);
+  };
+  acquire(id, ready, refused);
 }
 
 // False: it was not there.
@@ -94,7 +110,7 @@ void Models::unmount(const std::string& id, const std::string& adapter, Mounted 
     const std::lock_guard lock(mutex_);
     const auto entry = entries_.find(id);
     if (entry == entries_.end() || find(entry->second.adapters, adapter) == entry->second.adapters.end())
-      fail(ErrorKind::not_found, "{}", not_there);
+      throw ClientError(ErrorKind::not_found, not_there);
     const ModelState state = entry->second.state;
     has_worker = state != ModelState::absent && state != ModelState::failed;
     if (!has_worker) entry->second.adapters.erase(find(entry->second.adapters, adapter));
@@ -145,14 +161,16 @@ void Models::mount_next(const std::string& id) {
   if (next == entry.adapters.end()) return serve_loaded(id, entry, lock);
   const std::shared_ptr<WorkerLink> worker = entry.worker;
   const MountedAdapter adapter = *next;
+  const uint64_t serial = entry.serial;
+  const std::filesystem::path path = entry.found.path;
   json::Object body = mount_body(adapter, entry.found);
   lock.unlock();
-  const auto answered = [this, id, name = adapter.id, link = worker.get(), from_start = adapter.from_start](
+  const auto answered = [this, id, serial, path, name = adapter.id, from_start = adapter.from_start](
                             const Event* error, const json::Value& reply) {
     {
       const std::lock_guard guard(mutex_);
       Entry& e = entries_.at(id);
-      if (stopping_ || e.state != ModelState::loading || e.worker.get() != link) return;  // it has ended: lost()
+      if (stopping_ || e.state != ModelState::loading || e.serial != serial) return;  // it has ended: lost()
       const auto at = find(e.adapters, name);  // it may have been unmounted meanwhile
       if (at != e.adapters.end() && !error) {
         at->facts = facts_of(reply);
@@ -163,7 +181,10 @@ void Models::mount_next(const std::string& id) {
         e.adapters.erase(at);
       }
     }
-    if (error && from_start) return refused(id, *error);
+    if (error && from_start) {
+      log::warn("front", "{} is not loaded: {}", id, error->text);
+      return refused(id, serial, refusal_of(*error, path));
+    }
     mount_next(id);
   };
   worker->call(FrameKind::adapter_mount, std::move(body), answered, adapter.files.files);

@@ -1,9 +1,9 @@
-// The pool's thread of Models, and what the links of its workers tell it: loads, evictions, restarts.
-#include "server/front/models.h"
-
+// The pool's thread of Models: who is loaded next, who goes to make room or when its time is over, and the end.
 #include <algorithm>
+#include <iterator>
 
 #include "base/log.h"
+#include "server/front/models.h"
 
 namespace hearth::server {
 namespace {
@@ -12,10 +12,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kTick = milliseconds(100);
-constexpr auto kFirstRestart = seconds(1), kLastRestart = seconds(60);
-constexpr int kFailuresMax = 5;
-
-std::string in_mb(int64_t bytes) { return fmt::format("{} MB", (bytes + 999'999) / 1'000'000); }
+constexpr auto kServesFirst = seconds(2);                 // a freshly loaded model, before another may push it out
+constexpr int64_t kSignMs = 500, kSilentAtEndMs = 3'500;  // when the server ends, a wedged engine is not waited for
 
 }  // namespace
 
@@ -31,7 +29,7 @@ void Models::tick() {
       if (!idle(entry) || entry.yields) continue;
       const auto ttl = entry.pinned    ? std::nullopt
                        : entry.ttl_set ? entry.ttl
-                                       : std::optional(entry.rule_ttl.value_or(options_.ttl));
+                                       : std::optional(entry.rules.ttl.value_or(options_.ttl));
       if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
         log::info("front", "{} is unloaded", id);
         retire(id, entry);
@@ -56,16 +54,6 @@ void Models::tick() {
     lock.lock();
     changed_.wait_for(lock, kTick);
   }
-}
-
-void Models::watch(const std::string& id, Entry& entry) {
-  const int64_t allowed = options_.watchdog.count(), silence = entry.worker->silence_ms();
-  if (allowed == 0 || silence < allowed / 4) return;
-  entry.worker->ask_for_sign();
-  if (silence < allowed + allowed / 2) return;
-  log::error("front", "{}: requests run and nothing came for {} ms: its worker {} is ended", id, silence,
-             entry.worker->pid());
-  entry.worker->kill();
 }
 
 // One model needs room: the idle one that was used longest ago goes. Where all are busy, one takes no new requests
@@ -106,7 +94,7 @@ void Models::hand_over(std::unique_lock<std::mutex>& lock) {
   for (auto& [id, entry] : entries_) {
     if (!entry.yields) continue;
     entry.yields = false;
-    if (!entry.waiters.empty()) serve_waiters(id, entry, lock);
+    if (!entry.waiters.empty() && serves(entry)) serve_waiters(id, entry, lock);
   }
 }
 
@@ -134,132 +122,85 @@ void Models::start_next(std::unique_lock<std::mutex>& lock) {
   start(id, lock);
 }
 
-void Models::start(const std::string& id, std::unique_lock<std::mutex>& lock) {
-  Entry& entry = entries_.at(id);
-  const int64_t room = options_.memory_budget - bytes_taken();
-  Event error;
-  entry.state = ModelState::loading;
-  loading_ = id;
-  try {
-    WorkerLink::Owner owner;
-    owner.loaded = [this, id](json::Object facts) { loaded(id, std::move(facts)); };
-    owner.failed = [this, id](const Event& event) { refused(id, event); };
-    owner.lost = [this, id] { lost(id); };
-    owner.progress = [this, id](int64_t done, int64_t total) {
-      std::function<void(int64_t, int64_t)> progress;
-      {
-        const std::lock_guard guard(mutex_);
-        progress = entries_.at(id).progress;
-      }
-      if (progress) progress(done, total);
-    };
-    hub::FoundModel called = entry.found;
-    called.name = id;  // a worker's sentences reach clients: they name the model as clients do
-    // Under the lock: a worker that ends at once is not to be told of before it is known here.
-    entry.worker = links_.start(options_.command(called, std::max<int64_t>(room, 1)), std::move(owner));
-    return;
-  } catch (const Error& e) {
-    error.text = e.what();
-    error.reason = name_of(e.kind());
+// A worker that has ended, and whose end is about to be told, gets no request: those wait for the next one.
+bool Models::serves(const Entry& entry) {
+  return entry.state == ModelState::ready && entry.worker && !entry.yields && !entry.worker->is_lost();
+}
+
+// Those that wait while it yields do not keep it.
+bool Models::idle(const Entry& entry) const {
+  return entry.state == ModelState::ready && entry.leases == 0 && entry.worker->open_requests() == 0;
+}
+
+int64_t Models::bytes_taken(bool by_pinned_alone) const {
+  int64_t sum = 0;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.state != ModelState::ready || (by_pinned_alone && !entry.pinned)) continue;
+    const json::Value* bytes = entry.facts.find("memory_bytes");
+    sum += bytes ? bytes->as_int("memory_bytes") : 0;
   }
+  return sum;
+}
+
+// It may be asked to make room: neither pinned nor freshly loaded.
+bool Models::may_go(const Entry& entry, Clock::time_point now) const {
+  return entry.state == ModelState::ready && !entry.pinned && now - entry.ready_at >= kServesFirst;
+}
+
+void Models::enqueue(const std::string& id, Entry& entry) {
+  entry.state = ModelState::queued;
+  queue_.push_back(id);
+}
+
+// Its worker ends on the pool's thread. Who waits for it waits for the next one.
+void Models::retire(const std::string& id, Entry& entry) {
+  retired_.push_back(std::move(entry.worker));
+  entry.worker = nullptr;
+  entry.state = ModelState::absent;
+  entry.unload_when_idle = entry.yields = false;
+  entry.ttl_set = false;  // asked of the model that was loaded, not of the next one
+  if (!entry.waiters.empty()) enqueue(id, entry);
+}
+
+// A load is not waited for, and neither is a model that others hold up.
+void Models::refuse_waiters(std::unique_lock<std::mutex>& lock) {
+  std::vector<Waiter> waiters;
+  for (auto& [id, entry] : entries_) {
+    std::move(entry.waiters.begin(), entry.waiters.end(), std::back_inserter(waiters));
+    entry.waiters.clear();
+    if (entry.state == ModelState::loading && entry.worker) entry.worker->kill();
+  }
+  queue_.clear();
   lock.unlock();
-  refused(id, error);
+  for (const Waiter& waiter : waiters) waiter.refused({ErrorKind::busy, "the server is shutting down", ""});
   lock.lock();
 }
 
-// --- threads of the workers' links ---
-
-// Adapters come before requests (models_adapters.cpp).
-void Models::loaded(const std::string& id, json::Object facts) {
+void Models::drain(milliseconds at_most) {
+  const auto deadline = Clock::now() + at_most;
   std::unique_lock lock(mutex_);
-  Entry& entry = entries_.at(id);
-  if (stopping_ || entry.state != ModelState::loading) return;
-  entry.facts = std::move(facts);
-  for (MountedAdapter& adapter : entry.adapters) adapter.on_worker = false;
+  draining_ = true;
+  refuse_waiters(lock);
+  for (;;) {
+    bool open = false;
+    for (auto& [id, entry] : entries_) {
+      if (!entry.worker || entry.worker->open_requests() == 0) continue;
+      open = true;
+      const int64_t silence = entry.worker->silence_ms();
+      if (silence >= kSignMs) entry.worker->ask_for_sign();
+      if (silence >= kSilentAtEndMs) entry.worker->kill();
+    }
+    if ((!open && texts_.open_requests() == 0) || Clock::now() >= deadline) break;
+    changed_.wait_for(lock, milliseconds(20));
+  }
+  // What their caches keep on disk is written first.
+  std::vector<std::shared_ptr<WorkerLink>> workers;
+  for (const auto& [id, entry] : entries_)
+    if (entry.worker) workers.push_back(entry.worker);
   lock.unlock();
-  mount_next(id);
-}
-
-void Models::serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
-  entry.state = ModelState::ready;
-  entry.used = entry.ready_at = Clock::now();
-  entry.problem.clear();
-  loading_.clear();
-  serve_waiters(id, entry, lock);
-}
-
-// The load was refused. Where memory is short and other models hold some, it is tried again when one has gone; but one
-// that needs more than all of them together could give is refused, and they stay.
-void Models::refused(const std::string& id, const Event& event) {
-  std::vector<Waiter> waiters;
-  Refusal refusal;
-  {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_.at(id);
-    if (loading_ == id) loading_.clear();
-    waiters.swap(entry.waiters);
-    if (entry.worker) retire(id, entry);
-    entry.state = ModelState::absent;
-    log::warn("front", "{} is not loaded: {}", id, event.text);
-    refusal = refusal_of(event, entry.found.path);
-    const int64_t by_pinned = bytes_taken(true), usable = options_.memory_budget - by_pinned;
-    const bool never_fits = refusal.needed_bytes > usable;
-    if (never_fits && (by_pinned > 0 || refusal.usable_bytes != usable)) {
-      refusal.message =
-          fmt::format("{} needs {} of memory and could have {}", id, in_mb(refusal.needed_bytes), in_mb(usable));
-      if (by_pinned > 0)
-        refusal.message +=
-            fmt::format(": pinned models hold {} of {}", in_mb(by_pinned), in_mb(options_.memory_budget));
-      refusal.usable_bytes = usable;
-    }
-    entry.problem = refusal.message;
-    const bool others = std::any_of(entries_.begin(), entries_.end(), [](const auto& other) {
-      return other.second.state == ModelState::ready && !other.second.pinned;
-    });
-    if (refusal.kind == ErrorKind::out_of_memory && others && !never_fits) {
-      entry.state = ModelState::waits_for_restart;
-      entry.needs_room = true;
-      waiters.swap(entry.waiters);
-    }
-  }
-  changed_.notify_all();
-  for (const Waiter& waiter : waiters) waiter.refused(refusal);
-}
-
-void Models::lost(const std::string& id) {
-  std::vector<Waiter> waiters;
-  std::string problem;
-  {
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_.at(id);
-    if (stopping_ || draining_ || !entry.worker) return;  // it was told to end
-    if (entry.state != ModelState::ready && entry.state != ModelState::loading) return;
-    const bool was_ready = entry.state == ModelState::ready;
-    if (loading_ == id) loading_.clear();
-    if (was_ready && (entry.worker->has_made_tokens() || Clock::now() - entry.ready_at > kLastRestart))
-      entry.failures = 0;
-    std::vector<Waiter> kept;
-    kept.swap(entry.waiters);
-    retire(id, entry);
-    entry.waiters.swap(kept);
-    ++entry.failures;
-    ++entry.restarts;
-    entry.problem = was_ready ? "its worker process ended" : "its worker process ended while it loaded";
-    if (entry.failures >= kFailuresMax) {
-      entry.state = ModelState::failed;
-      entry.problem = fmt::format("{} failed {} times in a row: {}", id, entry.failures, entry.problem);
-      problem = entry.problem;
-      waiters.swap(entry.waiters);
-    } else {
-      entry.state = ModelState::waits_for_restart;
-      const auto pause = std::min<Clock::duration>(kLastRestart, kFirstRestart * (1 << (entry.failures - 1)));
-      entry.restart_at = Clock::now() + (entry.failures == 1 ? Clock::duration::zero() : pause);
-    }
-    log::error("front", "{}: {}", id, entry.problem);
-  }
-  changed_.notify_all();
-  for (const Waiter& waiter : waiters)
-    waiter.refused({.kind = ErrorKind::device_lost, .message = problem, .code = "worker_lost"});
+  for (const auto& worker : workers) worker->drain();
+  for (const auto& worker : workers)
+    worker->wait_end(std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(deadline - Clock::now())));
 }
 
 }  // namespace hearth::server

@@ -156,6 +156,7 @@ size_t Front::drain(std::chrono::milliseconds at_most) {
 
 void Front::reload(const FrontOptions& options) {
   require_key(options);
+  models_->check(options.models);
   const AuthOptions auth = auth_of(options);
   for (const Door* door : {&main_, &metrics_})
     if (door->auth) door->auth->reload(auth);

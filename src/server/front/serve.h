@@ -48,8 +48,8 @@ class Front {
 
   // From now on keys, hosts, origins, admission, pings and what Models::reload and Library::reload take are those of
   // the options; the rest of them does not count. What clients of keys that are gone have open is cut, and so are the
-  // models' chats that they may no longer control. Throws Error{invalid_argument}, and
-  // changes nothing, where a server that other machines reach would have no key.
+  // models' chats that they may no longer control. Throws Error{invalid_argument}, and changes nothing, where a server
+  // that other machines reach would have no key, and as Models::check.
   void reload(const FrontOptions& options);
 
   // Calls fn on an I/O thread if that and the list of models answer: a sign of life of the whole process.

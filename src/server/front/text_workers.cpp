@@ -31,7 +31,7 @@ void TextWorkers::acquire(const std::string& id, const hub::FoundModel& model, R
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[id];
     entry.used = Clock::now();
-    if (!entry.ready) {
+    if (!entry.ready || entry.worker->is_lost()) {
       entry.model = model;
       entry.waiters.push_back({std::move(ready), std::move(refused)});
       return;
@@ -94,8 +94,8 @@ void TextWorkers::tick() {
         ++running;
         ++it;
       } catch (const Error& error) {
-        for (Waiter& waiter : entry.waiters)
-          refused.emplace_back(std::move(waiter), Refusal{.kind = error.kind(), .message = error.what(), .code = {}});
+        log::warn("front", "{}: {}", id, error.what());
+        for (Waiter& waiter : entry.waiters) refused.emplace_back(std::move(waiter), refusal_of(error));
         it = entries_.erase(it);
       }
     }
@@ -175,9 +175,17 @@ void TextWorkers::ended(const std::string& id, uint64_t serial, const Refusal& r
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
     if (stopping_ || found == entries_.end() || found->second.serial != serial) return;
-    waiters.swap(found->second.waiters);
-    retired_.push_back(std::move(found->second.worker));
-    entries_.erase(found);
+    Entry& entry = found->second;
+    retired_.push_back(std::move(entry.worker));
+    if (entry.ready && !entry.waiters.empty()) {  // who came behind its end waits for the next one
+      entry.worker = nullptr;
+      entry.ready = false;
+      entry.serial = 0;
+      entry.leases = 0;
+    } else {
+      waiters.swap(entry.waiters);
+      entries_.erase(found);
+    }
   }
   log::warn("front", "{}: {}", id, refusal.message);
   for (const Waiter& waiter : waiters) waiter.refused(refusal);

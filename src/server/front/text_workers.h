@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "hub/store.h"
 #include "server/front/links.h"
-#include "server/front/refusal.h"
+#include "server/refusal.h"
 
 namespace hearth::server {
 

@@ -80,36 +80,31 @@ WorkerLink::~WorkerLink() {
   if (pidfd_ >= 0) ::close(pidfd_);
 }
 
-// Under the lock. What is idle is silent: that does not count.
-std::shared_ptr<WorkerLink::Open> WorkerLink::open_request(uint64_t id) {
+// False: the worker is lost. What is idle is silent: that does not count.
+bool WorkerLink::open_request(uint64_t id, Open request) {
+  const std::lock_guard lock(mutex_);
+  if (lost_) return false;
   if (open_.empty()) heard_ms_ = now_ms();
-  return open_.emplace(id, std::make_shared<Open>()).first->second;
+  open_.emplace(id, std::make_shared<Open>(std::move(request)));
+  return true;
 }
 
-uint64_t WorkerLink::submit(Generation generation, Sink sink) {
+// A worker that the front itself ended, because it was silent for too long, has made its requests wait enough.
+Event WorkerLink::lost_event(uint64_t id, bool untaken) const {
+  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+  event.text = "the model's worker process ended before the answer did; send the request again";
+  event.reason = name_of(ErrorKind::device_lost);
+  event.code = "worker_lost";
+  event.untaken = untaken && !killed_;
+  return event;
+}
+
+uint64_t WorkerLink::submit(Generation generation, Sink sink, Taken taken) {
+  const uint64_t id = generation.id = next_id_++;
   std::string frame;
-  uint64_t id = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    id = next_id_++;
-    generation.id = id;
-    if (!lost_) {
-      const auto open = open_request(id);
-      open->sink = sink;
-      open->answers = generation.n;
-    }
-  }
   append_frame(frame, {FrameKind::submit, to_json(generation)});
-  const auto known = [&] {
-    const std::lock_guard lock(mutex_);
-    return open_.contains(id);
-  };
-  if (!known()) {
-    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
-    event.text = "the model's worker ended before it took the request";
-    event.reason = name_of(ErrorKind::device_lost);
-    event.code = "worker_lost";
-    sink(event);
+  if (!open_request(id, {.sink = sink, .taken = std::move(taken), .answers = generation.n})) {
+    sink(lost_event(id, true));
     return id;
   }
   outgoing_.push({std::move(frame)});
@@ -128,29 +123,20 @@ void WorkerLink::tell(FrameKind kind, uint64_t id) {
   outgoing_.push({std::move(frame)});
 }
 
-uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply, Descriptors files) {
-  uint64_t id = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    id = next_id_++;
-    if (!lost_) {
-      const auto open = open_request(id);
-      open->reply = reply;
-      open->of_engine = kind == FrameKind::stats || kind == FrameKind::embed;
-      reply = nullptr;
-    }
-  }
-  if (reply) {
-    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
-    event.text = "the model's worker has ended";
-    event.reason = name_of(ErrorKind::device_lost);
-    event.code = "worker_lost";
-    reply(&event, {});
-    return id;
-  }
+uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply, Descriptors files, Taken taken) {
+  const uint64_t id = next_id_++;
   body["id"] = id;
   std::string frame;
   append_frame(frame, {kind, std::move(body)});
+  const bool is_look = kind == FrameKind::stats;
+  if (!open_request(id, {.reply = reply,
+                         .taken = std::move(taken),
+                         .is_look = is_look,
+                         .of_engine = is_look || kind == FrameKind::embed})) {
+    const Event event = lost_event(id, true);
+    reply(&event, {});
+    return id;
+  }
   outgoing_.push({std::move(frame), std::move(files)});
   return id;
 }
@@ -178,13 +164,12 @@ int64_t WorkerLink::silence_ms() const {
 }
 
 void WorkerLink::ask_for_sign() {
-  if (!sign_asked_.exchange(true))
-    call(FrameKind::stats, {}, [this](const Event*, const json::Value&) { sign_asked_ = false; });
+  if (!sign_asked_.exchange(true)) look([this](const Event*, const json::Value&) { sign_asked_ = false; });
 }
 
 int64_t WorkerLink::open_requests() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<int64_t>(open_.size());
+  return std::ranges::count_if(open_, [](const auto& one) { return !one.second->is_look; });
 }
 
 void WorkerLink::write_frames() {
@@ -220,24 +205,27 @@ void WorkerLink::dispatch(const Frame& frame) {
   };
   if (frame.kind == FrameKind::progress) return owner_.progress(whole("done"), whole("total"));
   const auto id = static_cast<uint64_t>(whole("id"));
-  if (frame.kind == FrameKind::error && id == 0) {
-    failed_ = true;
-    return owner_.failed(event_of(frame));
-  }
+  if (frame.kind == FrameKind::error && id == 0) return owner_.failed(event_of(frame));
   std::shared_ptr<Open> open;
   {
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(id);
     if (found == open_.end()) return;  // of a request that has ended here
     open = found->second;
-    if (frame.kind == FrameKind::reply ? open->of_engine : frame.kind != FrameKind::error) heard_ms_ = now_ms();
-    if (frame.kind != FrameKind::reply && frame.kind != FrameKind::error && frame.kind != FrameKind::admitted)
+    if (frame.kind == FrameKind::taken) open->is_taken = true;
+    else if (frame.kind == FrameKind::reply ? open->of_engine : frame.kind != FrameKind::error) heard_ms_ = now_ms();
+    if (frame.kind != FrameKind::reply && frame.kind != FrameKind::error && frame.kind != FrameKind::admitted &&
+        frame.kind != FrameKind::taken)
       has_made_tokens_ = true;
     const bool whole_request = frame.kind == FrameKind::reply ||
                                (frame.kind == FrameKind::error && (open->reply || whole("answer") == kWholeRequest));
     const bool ends =
         whole_request || ((frame.kind == FrameKind::finish || frame.kind == FrameKind::error) && --open->answers == 0);
     if (ends) open_.erase(found);
+  }
+  if (frame.kind == FrameKind::taken) {
+    if (const Taken taken = std::move(open->taken)) taken();
+    return;
   }
   if (frame.kind == FrameKind::reply) return open->reply(nullptr, frame.body);
   const Event event = event_of(frame);
@@ -262,10 +250,7 @@ void WorkerLink::lose() {
   if (WIFSIGNALED(status) && !as_told) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
   owner_.lost();  // first: a client that asks again at once is to find the next worker, not this one
   for (const auto& [id, one] : open) {
-    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
-    event.text = "the model's worker process ended before the answer did; send the request again";
-    event.reason = name_of(ErrorKind::device_lost);
-    event.code = "worker_lost";
+    const Event event = lost_event(id, !one->is_taken);
     if (one->reply) one->reply(&event, {});
     else one->sink(event);
   }

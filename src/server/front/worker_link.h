@@ -47,24 +47,29 @@ class WorkerLink {
   WorkerLink& operator=(const WorkerLink&) = delete;
 
   // generation.id is set here, and returned. The sink gets an error {reason device_lost, code worker_lost} when the
-  // worker ends before the answer did.
-  uint64_t submit(Generation generation, Sink sink);
+  // worker ends before the answer did; `untaken` says that it ended by itself before it read the request, which the
+  // next worker may get. `taken` is called when it has read it.
+  using Taken = std::function<void()>;
+  uint64_t submit(Generation generation, Sink sink, Taken taken = nullptr);
   void cancel(uint64_t id);
   void hold(uint64_t id);  // until release(): the client reads too slowly
   void release(uint64_t id);
-  // Its id, for cancel().
-  uint64_t call(FrameKind kind, json::Object body, Reply reply, Descriptors files = nullptr);
+  // Figures of the worker. Neither counts as a use of the model nor as an open request; the watchdog hears of it.
+  void look(Reply reply) { call(FrameKind::stats, {}, std::move(reply)); }
+  // Its id, for cancel(). Errors and `untaken` as submit().
+  uint64_t call(FrameKind kind, json::Object body, Reply reply, Descriptors files = nullptr, Taken taken = nullptr);
 
   void drain();                                            // no new requests; the worker ends behind its last answer
   bool wait_end(std::chrono::milliseconds at_most) const;  // false: it still runs
   void kill();                                             // at once
   pid_t pid() const { return pid_; }
-  int64_t open_requests() const;
+  int64_t open_requests() const;  // without looks
   // Milliseconds for which the engine was not heard of while requests were open; 0 when none is.
   int64_t silence_ms() const;
   // Asks the engine for a sign of life, if none is asked for already: it answers between two steps.
   void ask_for_sign();
   bool has_made_tokens() const { return has_made_tokens_; }
+  bool is_lost() const { return lost_; }  // owner.lost has come or is about to
 
  private:
   void read_frames();
@@ -84,15 +89,19 @@ class WorkerLink {
   Queue<Outgoing> outgoing_;
   mutable std::mutex mutex_;
   struct Open {
-    Sink sink;
-    Reply reply;
+    Sink sink = nullptr;
+    Reply reply = nullptr;
+    Taken taken = nullptr;
     int64_t answers = 1;
+    bool is_look = false;
     bool of_engine = false;  // its reply comes from the engine's thread
+    bool is_taken = false;
   };
-  std::shared_ptr<Open> open_request(uint64_t id);
+  bool open_request(uint64_t id, Open request);
+  Event lost_event(uint64_t id, bool untaken) const;
   std::map<uint64_t, std::shared_ptr<Open>> open_;
-  bool lost_ = false, failed_ = false;
-  uint64_t next_id_ = 1;
+  std::atomic<bool> lost_{false};  // written under the lock
+  std::atomic<uint64_t> next_id_{1};
   std::atomic<int64_t> heard_ms_{0};  // on the steady clock: the engine's last frame, or the first request since idle
   std::atomic<bool> has_made_tokens_{false}, sign_asked_{false}, killed_{false};
   std::thread reader_, writer_;

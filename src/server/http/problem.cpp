@@ -1,5 +1,7 @@
 #include "server/http/problem.h"
 
+#include "server/client_sentence.h"
+
 namespace hearth::server {
 namespace {
 
@@ -70,11 +72,14 @@ int status_of(Dialect dialect, const Problem& problem) {
 
 Problem problem_of(const Error& error) {
   const auto* field = dynamic_cast<const RequestError*>(&error);
-  return from(name_of(error.kind()), error.what(), "", field ? field->param() : "");
+  Problem problem = problem_of(refusal_of(error));
+  if (field) problem.param = field->param();
+  return problem;
 }
 
 Problem problem_of(const Event& error) {
-  Problem problem = from(error.reason, error.text, error.code, error.param);
+  const bool of_request = error.reason == name_of(ErrorKind::invalid_argument);
+  Problem problem = from(error.reason, of_request ? error.text : client_sentence(error.text), error.code, error.param);
   if (error.code == "context_length_exceeded") {
     problem.status = 400;
     problem.kind = name_of(ErrorKind::invalid_argument);

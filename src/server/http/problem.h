@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "net/http.h"
-#include "server/front/models.h"
 #include "server/generation.h"
+#include "server/refusal.h"
 #include "server/request_error.h"
 
 namespace hearth::server {
@@ -23,7 +23,8 @@ struct Problem {
 };
 
 // Error kinds to status: invalid_argument 400, not_found 404, busy 503, out_of_memory 503, corrupt_file 422, io and
-// device_lost 503, cancelled 499.
+// device_lost 503, cancelled 499. What was not written for clients (ClientError, an event for which the request is at
+// fault) is told as client_sentence() has it.
 Problem problem_of(const Error& error);
 Problem problem_of(const Event& error);
 Problem problem_of(const Refusal& refusal);

@@ -6,7 +6,9 @@
 
 #include "base/printable.h"
 #include "formats/adapter.h"
+#include "server/routes/adapter_list.h"
 #include "server/routes/routes.h"
+#include "server/routes/worker_calls.h"
 
 namespace hearth::server {
 namespace {
@@ -43,15 +45,10 @@ class Listing : public std::enable_shared_from_this<Listing> {
     std::vector<std::string> models;
     for (const auto& [model, none] : uses_) models.push_back(model);
     for (const std::string& model : models)
-      services_.models.acquire(
-          model,
-          [self = shared_from_this(), model](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-            worker->call(FrameKind::stats, {}, [self, model](const Event* error, const json::Value& reply) {
-              const json::Value* uses = error ? nullptr : reply.get("adapters");
-              self->add(model, uses ? *uses : json::Value());
-            });
-          },
-          [self = shared_from_this(), model](const Refusal&) { self->add(model, {}); });
+      look_at_worker(services_, model, [self = shared_from_this(), model](const json::Value& figures) {
+        const json::Value* uses = figures.get("adapters");
+        self->add(model, uses ? *uses : json::Value());
+      });
   }
 
  private:
@@ -74,10 +71,7 @@ class Listing : public std::enable_shared_from_this<Listing> {
       one["uses"] = count ? *count : json::Value(0);
       data.push_back(std::move(one));
     }
-    json::Object o;
-    o["object"] = "list";
-    o["data"] = std::move(data);
-    call_.answer(200, o);
+    answer_list(call_, std::move(data));
   }
 
   Services& services_;

@@ -1,5 +1,6 @@
 // GET /metrics: Prometheus text format 0.0.4. No texts, no keys.
 #include "server/routes/routes.h"
+#include "server/routes/worker_calls.h"
 
 namespace hearth::server {
 namespace {
@@ -69,23 +70,12 @@ std::string render(Services& services, const json::Value& rows) {
 }
 
 void metrics(Services& services, Call call) {
-  const auto answer = [&services, call](const json::Value& rows) {
+  look_at_default(services, [&services, call](const json::Value& rows) {
     call.answer({.status = 200,
                  .headers = {},
                  .body = render(services, rows),
                  .content_type = "text/plain; version=0.0.4; charset=utf-8"});
-  };
-  for (const ModelView& view : services.models.resident())
-    if (view.is_default && view.state == ModelState::ready)
-      return services.models.acquire(
-          view.id,
-          [answer](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-            worker->call(FrameKind::stats, {}, [answer](const Event* error, const json::Value& rows) {
-              answer(error ? json::Value() : rows);
-            });
-          },
-          [answer](const Refusal&) { answer({}); });
-  answer({});
+  });
 }
 
 }  // namespace

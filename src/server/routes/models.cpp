@@ -1,4 +1,7 @@
 // GET /v1/models, /v1/models/{id}: one shape for both dialects (spec server 3.3).
+#include <chrono>
+
+#include "base/clock.h"
 #include "server/routes/routes.h"
 
 namespace hearth::server {
@@ -13,8 +16,8 @@ json::Object entry(const ModelView& view) {
   o["id"] = view.id;
   o["object"] = "model";
   o["type"] = "model";
-  o["created"] = fact("created", 0);
-  o["created_at"] = fact("created_at", "1970-01-01T00:00:00Z");
+  o["created"] = view.modified_s;
+  o["created_at"] = iso8601(std::chrono::sys_seconds(std::chrono::seconds(view.modified_s)));
   o["owned_by"] = "hearth";
   o["display_name"] = view.id;
   o["context_window"] = fact("context_window", nullptr);
@@ -55,7 +58,7 @@ const Route kModel = {
           const std::string id = services.models.resolve(call.parameter);
           for (const ModelView& view : services.models.list())
             if (view.id == id) return call.answer(200, entry(view));
-          fail(ErrorKind::not_found, "there is no model {}", call.parameter);
+          throw ClientError(ErrorKind::not_found, fmt::format("there is no model {}", call.parameter));
         },
 };
 

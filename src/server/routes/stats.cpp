@@ -1,7 +1,7 @@
 // GET /stats, /v1/stats (spec server 3.4)
-#include "server/routes/routes.h"
-
 #include "base/clock.h"
+#include "server/routes/routes.h"
+#include "server/routes/worker_calls.h"
 
 namespace hearth::server {
 namespace {
@@ -79,19 +79,9 @@ json::Object document(Services& services, const json::Value& rows) {
   return o;
 }
 
+// Of the default model, if it is loaded.
 void stats(Services& services, Call call) {
-  // Of the default model, if it is loaded; a page that looks at the figures loads nothing.
-  for (const ModelView& view : services.models.resident())
-    if (view.is_default && view.state == ModelState::ready)
-      return services.models.acquire(
-          view.id,
-          [&services, call](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-            worker->call(FrameKind::stats, {}, [&services, call](const Event* error, const json::Value& rows) {
-              call.answer(200, document(services, error ? json::Value() : rows));
-            });
-          },
-          [&services, call](const Refusal&) { call.answer(200, document(services, {})); });
-  call.answer(200, document(services, {}));
+  look_at_default(services, [&services, call](const json::Value& rows) { call.answer(200, document(services, rows)); });
 }
 
 }  // namespace

@@ -14,19 +14,26 @@ class Ask : public std::enable_shared_from_this<Ask> {
   }
 
   void begin(const std::string& model, FrameKind kind) {
-    const auto self = shared_from_this();
-    call_.exchange->on_closed([self](net::Exchange::End end) {
+    model_ = model;
+    kind_ = kind;
+    call_.exchange->on_closed([self = shared_from_this()](net::Exchange::End end) {
       if (end != net::Exchange::End::done) self->gone();
     });
-    services_.models.acquire(
-        model,
-        [self, kind](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { self->ask(worker, kind); },
-        [self](const Refusal& refusal) { self->refuse(problem_of(refusal)); },
-        kind == FrameKind::embed ? Models::Wanted::model : Models::Wanted::text);
+    acquire();
   }
 
  private:
-  void ask(const std::shared_ptr<WorkerLink>& worker, FrameKind kind) {
+  void acquire() {
+    services_.models.acquire(
+        model_,
+        [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
+          self->ask(worker);
+        },
+        [self = shared_from_this()](const Refusal& refusal) { self->refuse(problem_of(refusal)); },
+        kind_ == FrameKind::embed ? Models::Wanted::model : Models::Wanted::text);
+  }
+
+  void ask(const std::shared_ptr<WorkerLink>& worker) {
     const auto self = shared_from_this();
     {
       const std::lock_guard lock(mutex_);
@@ -34,12 +41,32 @@ class Ask : public std::enable_shared_from_this<Ask> {
       worker_ = worker;
     }
     // Not under the lock: a worker that has just ended answers at once.
-    const uint64_t id = worker->call(kind, std::move(body_), [self](const Event* error, const json::Value& reply) {
-      error ? self->refuse(problem_of(*error)) : self->answer(reply);
-    });
+    const uint64_t id = worker->call(
+        kind_, body_,
+        [self](const Event* error, const json::Value& reply) {
+          if (!error) return self->answer(reply);
+          if (error->untaken && self->goes_again()) return self->acquire();
+          self->refuse(problem_of(*error));
+        },
+        nullptr, [self] { self->taken(); });
     const std::lock_guard lock(mutex_);
-    id_ = id;
+    if (worker_ == worker) id_ = id;  // else it went again, to another one
     if (gone_) worker->cancel(id);
+  }
+
+  void taken() {
+    const std::lock_guard lock(mutex_);
+    body_ = {};
+  }
+
+  // Once: what ends the next worker too, unread, is told.
+  bool goes_again() {
+    const std::lock_guard lock(mutex_);
+    if (ended_ || again_) return false;
+    again_ = true;
+    worker_ = nullptr;
+    id_ = 0;
+    return true;
   }
 
   void answer(const json::Value& reply) {
@@ -75,11 +102,13 @@ class Ask : public std::enable_shared_from_this<Ask> {
   Services& services_;
   std::mutex mutex_;
   Call call_;
+  std::string model_;
+  FrameKind kind_{};
   json::Object body_;
   std::function<json::Object(const json::Value&)> shape_;
   std::shared_ptr<WorkerLink> worker_;
   uint64_t id_ = 0;
-  bool ended_ = false, gone_ = false;
+  bool ended_ = false, gone_ = false, again_ = false;
 };
 
 }  // namespace
@@ -88,6 +117,19 @@ void ask_worker(Services& services, Call call, const std::string& model, FrameKi
                 std::function<json::Object(const json::Value& reply)> shape) {
   const std::string id = services.models.resolve(model);
   std::make_shared<Ask>(services, std::move(call), std::move(body), std::move(shape))->begin(id, kind);
+}
+
+void look_at_worker(Services& services, const std::string& model,
+                    std::function<void(const json::Value& figures)> then) {
+  const std::shared_ptr<WorkerLink> worker = services.models.at_hand(model);
+  if (!worker) return then({});
+  worker->look([then = std::move(then)](const Event* error, const json::Value& figures) {
+    then(error ? json::Value() : figures);
+  });
+}
+
+void look_at_default(Services& services, std::function<void(const json::Value& figures)> then) {
+  look_at_worker(services, services.models.names().default_id(), std::move(then));
 }
 
 }  // namespace hearth::server

@@ -13,4 +13,11 @@ namespace hearth::server {
 void ask_worker(Services& services, Call call, const std::string& model, FrameKind kind, json::Object body,
                 std::function<json::Object(const json::Value& reply)> shape);
 
+// Figures of the model's worker; null where it is not loaded, or has just ended. A look loads nothing and keeps nothing
+// loaded. `then` comes on the caller's thread or on the worker's link, and must not block.
+void look_at_worker(Services& services, const std::string& model, std::function<void(const json::Value& figures)> then);
+
+// Those of the default model.
+void look_at_default(Services& services, std::function<void(const json::Value& figures)> then);
+
 }  // namespace hearth::server

@@ -37,7 +37,7 @@ class Session {
   void cancel(uint64_t id);
   void hold(uint64_t id, bool held);            // its reader is slow, or no longer
   void call(FrameKind kind, json::Value body);  // tokenize, detokenize, render, stats
-  void adapter(Frame frame);                    // mount, unmount, describe
+  void adapter(Frame frame);                    // mount, unmount
   void drain();                                 // refuses new requests, returns when the last one has ended
 
  private:

@@ -34,14 +34,7 @@ void Session::adapter(Frame frame) {
       adapters_.unmount(adapter, [this, id] { reply(id, {}); });
     });
   const auto shared = std::make_shared<const Frame>(std::move(frame));
-  adapter_work_.push([this, id, shared] {
-    answer_adapter(id, [&] {
-      if (shared->kind == FrameKind::adapter_mount) return mount(*shared, id);
-      json::Object o;
-      o["adapter"] = describe_adapter(*shared);
-      reply(id, std::move(o));
-    });
-  });
+  adapter_work_.push([this, id, shared] { answer_adapter(id, [&] { mount(*shared, id); }); });
 }
 
 // --- the adapters' thread ---

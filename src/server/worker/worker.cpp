@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "decode/too_large.h"
 #include "server/wire.h"
+#include "server/worker/adapter_files.h"
 #include "server/worker/call_session.h"
 #include "server/worker/session.h"
 #include "server/worker/text_calls.h"
@@ -35,6 +36,7 @@ template <class Requests>
 void serve(Wire& wire, json::Object facts, Requests& session) {
   wire.send({FrameKind::loaded, std::move(facts)});
   while (std::optional<Frame> frame = wire.receive()) {
+    if (is_request(frame->kind)) wire.send(taken_frame(id_of(*frame)));
     switch (frame->kind) {
       case FrameKind::submit: session.submit(std::move(frame->body)); break;
       case FrameKind::cancel: session.cancel(id_of(*frame)); break;
@@ -46,10 +48,31 @@ void serve(Wire& wire, json::Object facts, Requests& session) {
       case FrameKind::render:
       case FrameKind::stats: session.call(frame->kind, std::move(frame->body)); break;
       case FrameKind::adapter_mount:
-      case FrameKind::adapter_unmount:
-      case FrameKind::adapter_describe: session.adapter(std::move(*frame)); break;
+      case FrameKind::adapter_unmount: session.adapter(std::move(*frame)); break;
       case FrameKind::drain: session.drain(); return;
-      default: fail(ErrorKind::corrupt_file, "a frame of kind {} goes up, not down", static_cast<int>(frame->kind));
+      default: fail(ErrorKind::corrupt_file, "a frame of kind {} to a model's worker", static_cast<int>(frame->kind));
+    }
+  }
+}
+
+// Behind a model's headers: what configs of adapters say, one after the other.
+void serve_configs(Wire& wire, json::Object facts) {
+  wire.send({FrameKind::loaded, std::move(facts)});
+  while (std::optional<Frame> frame = wire.receive()) {
+    if (frame->kind != FrameKind::adapter_describe)
+      fail(ErrorKind::corrupt_file, "a frame of kind {} to a reader of headers", static_cast<int>(frame->kind));
+    const uint64_t id = id_of(*frame);
+    wire.send(taken_frame(id));
+    try {
+      json::Object body;
+      body["id"] = id;
+      body["adapter"] = describe_adapter(*frame);
+      wire.send({FrameKind::reply, std::move(body)});
+    } catch (const Error& error) {
+      Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+      event.text = error.what();
+      event.reason = name_of(error.kind());
+      wire.send(to_frame(event));
     }
   }
 }
@@ -71,7 +94,7 @@ int run_worker(int fd, const LoadModel& load) {
     json::Object facts = model.facts;
     const auto send = [&](std::string_view frames) { wire.send_bytes(frames); };
     if (!model.text) {
-      wire.send({FrameKind::loaded, std::move(facts)});
+      serve_configs(wire, std::move(facts));
     } else if (model.engine) {
       Session session(std::move(model), send);
       serve(wire, std::move(facts), session);

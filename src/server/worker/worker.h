@@ -26,7 +26,7 @@ struct WorkerModel {
   std::unique_ptr<decode::Embedder> embedder;  // of an embedding model
   std::shared_ptr<const model::Model> opened;  // without either: what its words come from,
   bool embedding = false;                      //   and whether it is an embedding model
-  std::unique_ptr<model::ModelText> text;      // null: the facts are all that was asked for
+  std::unique_ptr<model::ModelText> text;      // null: the facts are all, and what configs of adapters say behind them
   int64_t adapter_bytes = 0;                   // kept for adapters that come later
   json::Object facts;                          // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too

@@ -44,6 +44,22 @@ class LibraryTest : public ScriptedModels {
     return promise->get_future();
   }
 
+  void adapter(const std::string& name, const std::string& config) {
+    dir_.write("adapters/" + name + "/adapter_config.json", config);
+    dir_.write("adapters/" + name + "/adapters.safetensors", "weights");
+  }
+  // The adapters, or why there are none.
+  using AdaptersOutcome = std::pair<std::vector<AvailableAdapter>, std::string>;
+  std::future<AdaptersOutcome> ask_adapters(const std::string& id) {
+    auto promise = std::make_shared<std::promise<AdaptersOutcome>>();
+    library_->adapters(
+        id, dir_.path() / "adapters",
+        [promise](const std::vector<AvailableAdapter>& list) { promise->set_value({list, ""}); },
+        [promise](const Refusal& refusal) { promise->set_value({{}, refusal.message}); });
+    return promise->get_future();
+  }
+  std::vector<AvailableAdapter> adapters(const std::string& id) { return get(ask_adapters(id)).first; }
+
   static const json::Value& row(const json::Value& document, const std::string& id) {
     for (const json::Value& one : document.get("models")->as_array("models"))
       if (*one.get("id")->string() == id) return one;
@@ -129,6 +145,20 @@ TEST_F(LibraryTest, a_reader_that_hangs_costs_its_own_row_and_is_tried_again) {
   EXPECT_EQ(count("headers b"), 1);
 }
 
+TEST_F(LibraryTest, a_reader_that_was_ended_is_tried_again) {
+  write("a", "die");
+  write("b", "fail corrupt_file b.gguf: its header ends behind the file");
+  write("c", "fail out_of_memory no memory is left");
+  open({"a", "b", "c"}, [](LibraryOptions& o) { o.cache = 0ms; });
+  for (int i = 1; i <= 2; ++i) {
+    const json::Value document = list();
+    EXPECT_EQ(*row(document, "a").get("problem")->string(), "the process that read its headers ended over them");
+    EXPECT_EQ(count("headers a"), i) << "nothing is known of its files";
+    EXPECT_EQ(count("headers b"), 1) << "the same files say the same";
+    EXPECT_EQ(count("headers c"), i);
+  }
+}
+
 TEST_F(LibraryTest, fit_answers_for_the_positions_that_are_asked_for) {
   write("a", "bytes 300");
   write("b", "fail corrupt_file b.gguf: its header ends behind the file");
@@ -138,6 +168,44 @@ TEST_F(LibraryTest, fit_answers_for_the_positions_that_are_asked_for) {
   EXPECT_EQ(fits.get("context_tokens")->as_int(""), 777);
   EXPECT_EQ(get(ask_fit("a")).get("context_tokens")->as_int(""), 100);
   EXPECT_EQ(*get(ask_fit("b")).string(), "b.gguf: its header ends behind the file");
+}
+
+TEST_F(LibraryTest, adapters_are_described_one_after_the_other_without_a_load) {
+  write("a", "");
+  open({"a"});
+  constexpr int kMany = 300;
+  for (int i = 0; i < kMany; ++i) adapter(fmt::format("x{:03}", i), i == 7 ? "bad: it is no config" : "good");
+  const std::vector<AvailableAdapter> list = adapters("a");
+  ASSERT_EQ(list.size(), kAdaptersListed);
+  for (size_t i = 0; i < list.size(); ++i) {
+    EXPECT_EQ(list[i].name, fmt::format("x{:03}", i));
+    EXPECT_EQ(list[i].problem, i == 7 ? "bad: it is no config" : "") << i;
+    EXPECT_EQ(list[i].facts.contains("compatible"), i != 7);
+  }
+  EXPECT_EQ(count("headers a"), 1) << "one process for all";
+  EXPECT_TRUE(is("a", ModelState::absent));
+  EXPECT_EQ(count("load a"), 0);
+}
+
+TEST_F(LibraryTest, a_config_that_ends_its_reader_costs_its_own_row) {
+  write("a", "");
+  open({"a"});
+  for (const auto& [name, config] : {std::pair("one", "good"), std::pair("two", "die"), std::pair("zwo", "good")})
+    adapter(name, config);
+  const std::vector<AvailableAdapter> list = adapters("a");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].problem + list[2].problem, "");
+  EXPECT_EQ(list[1].problem, "the process that read it ended over it");
+  EXPECT_EQ(count("headers a"), 2);
+}
+
+TEST_F(LibraryTest, adapters_of_a_model_that_cannot_be_read_are_refused_with_its_reason) {
+  write("a", "fail corrupt_file a.gguf: its header ends behind the file");
+  open({"a"});
+  EXPECT_EQ(adapters("a").size(), 0u) << "no adapter, no process";
+  EXPECT_EQ(count("headers a"), 0);
+  adapter("one", "good");
+  EXPECT_EQ(get(ask_adapters("a")).second, "a.gguf: its header ends behind the file");
 }
 
 TEST_F(LibraryTest, the_end_does_not_wait_for_a_reader_that_hangs) {

@@ -343,6 +343,69 @@ TEST_F(ModelsTest, a_request_that_ends_its_worker_is_told_and_the_next_one_serve
   serve("a");
 }
 
+TEST_F(ModelsTest, a_request_that_the_worker_never_read_may_go_to_the_next_one) {
+  write("a", "die_at 2");
+  write("b", "");
+  start({"a", "b"});
+  serve("a");
+  EXPECT_FALSE(get(ask("a")).untaken) << "it was read, and may be what ended the worker";
+  serve("b");
+  const pid_t pid = view("b").pid;
+  ::kill(pid, SIGSTOP);
+  auto asked = ask("b");
+  ASSERT_TRUE(comes([&] { return view("b").open_requests == 1; }));
+  ::kill(pid, SIGKILL);
+  const Event event = get(std::move(asked));
+  EXPECT_EQ(event.code, "worker_lost");
+  EXPECT_TRUE(event.untaken);
+}
+
+TEST_F(ModelsTest, requests_behind_the_end_of_a_worker_wait_for_the_next_one) {
+  write("a", "");
+  start({"a"});
+  serve("a");
+  for (int i = 0; i < 5; ++i) {
+    std::shared_ptr<WorkerLink> link;
+    ASSERT_TRUE(get(acquire("a", &link)).ready);
+    ::kill(link->pid(), SIGKILL);
+    ASSERT_TRUE(comes([&] { return link->is_lost(); }));
+    serve("a");  // whatever the pool has heard of it by now
+  }
+  EXPECT_EQ(get(ask_text("a")), "model");
+}
+
+TEST_F(ModelsTest, requests_behind_the_end_of_a_text_worker_wait_for_the_next_one) {
+  write("a", "");
+  start({"a"});
+  for (int i = 0; i < 5; ++i) {
+    std::shared_ptr<WorkerLink> link;
+    ASSERT_TRUE(get(acquire("a", &link, Models::Wanted::text)).ready);
+    ::kill(link->pid(), SIGKILL);
+    ASSERT_TRUE(comes([&] { return link->is_lost(); }));
+    EXPECT_EQ(get(ask_text("a")), "text worker") << i;
+  }
+}
+
+TEST_F(ModelsTest, looks_keep_no_model_loaded) {
+  write("a", "");
+  write("b", "answer_ms 400");
+  start({"a", "b"}, 1000, [](ModelsOptions& o) { o.ttl = 500ms; });
+  serve("a");
+  serve("b");
+  models_->unload("b");
+  const auto look = [&](const char* id) {
+    if (const auto worker = models_->at_hand(id)) worker->look([](const Event*, const json::Value&) {});
+    EXPECT_EQ(view(id).open_requests, 0);
+  };
+  EXPECT_TRUE(comes([&] {
+    look("a");
+    look("b");
+    return is("a", ModelState::absent) && is("b", ModelState::absent);
+  })) << "they were kept awake";
+  EXPECT_EQ(models_->at_hand("a"), nullptr) << "nor does a look load one";
+  EXPECT_EQ(count("load a"), 1);
+}
+
 TEST_F(ModelsTest, five_failures_in_a_row_are_the_end_with_a_sentence) {
   write("a", "die");
   start({"a"});

@@ -9,10 +9,10 @@
 //   answer_ms N     how long an answer takes (0)
 //   drain_ms N      how long it takes to end when it is told to (0); then its step "drained NAME" is noted
 //   hang            it never says a word
-// An adapter is mounted if its config begins with "good"; with "die" it ends; else it is refused with that text.
-// Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the positions to plan for).
-// Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded NAME", "answer NAME", "mount
-// X NAME", "unmount X NAME".
+// An adapter is mounted, or described by a reader of headers, if its config begins with "good"; with "die" it ends;
+// else it is refused with that text. Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the
+// positions to plan for). Each of its steps is a line in the file "events" beside the model: "load NAME", "loaded
+// NAME", "answer NAME", "mount X NAME", "unmount X NAME".
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -69,7 +69,7 @@ void note(const std::filesystem::path& model, const std::string& what) {
   ::close(fd);
 }
 
-// The reply to a mount or unmount; exits for "die".
+// The reply to a mount, an unmount or a question for what a config says; exits for "die".
 Frame adapter_answer(const std::filesystem::path& model, const Frame& frame) {
   const std::string name = *frame.body.get("name")->string();
   json::Object body;
@@ -89,6 +89,12 @@ Frame adapter_answer(const std::filesystem::path& model, const Frame& frame) {
     refusal.reason = "invalid_argument";
     refusal.text = config;
     return to_frame(refusal);
+  }
+  if (frame.kind == FrameKind::adapter_describe) {
+    json::Object facts;
+    facts["compatible"] = true;
+    body["adapter"] = std::move(facts);
+    return {FrameKind::reply, std::move(body)};
   }
   note(model, "mount " + name + (frame.body.get("default")->as_bool("default") ? "*" : ""));
   json::Object facts;
@@ -149,6 +155,7 @@ int main(int argc, char** argv) {
   }
   if (role == "headers") {
     wire.send({FrameKind::loaded, headers(script, budget, argc > 4 ? argv[4] : nullptr)});
+    while (const std::optional<Frame> frame = wire.receive()) wire.send(adapter_answer(model, *frame));
     return 0;
   }
   json::Object facts;
@@ -165,6 +172,7 @@ int main(int argc, char** argv) {
       }
       return 0;
     }
+    if (is_request(frame->kind)) wire.send(taken_frame(static_cast<uint64_t>(frame->body.get("id")->as_int("id"))));
     json::Object body;
     if (const json::Value* id = frame->body.get("id")) body["id"] = *id;
     if (frame->kind == FrameKind::adapter_mount || frame->kind == FrameKind::adapter_unmount) {

@@ -1,4 +1,7 @@
-#include "server/front/refusal.h"
+#include "server/refusal.h"
+
+#include "server/client_sentence.h"
+#include "server/request_error.h"
 
 namespace hearth::server {
 namespace {
@@ -11,20 +14,19 @@ ErrorKind kind_of(const std::string& name) {
   return ErrorKind::io;
 }
 
-// The sentence without the folder that the model lies in.
-std::string without_folder(std::string text, const std::filesystem::path& model) {
-  const std::string folder = model.parent_path().string() + "/";
-  for (size_t at = 0; folder.size() > 1 && (at = text.find(folder, at)) != std::string::npos;)
-    text.erase(at, folder.size());
-  return text;
-}
-
 }  // namespace
+
+Refusal refusal_of(const Error& error, std::span<const std::filesystem::path> folders) {
+  const bool for_clients = dynamic_cast<const ClientError*>(&error) != nullptr;
+  return {
+      .kind = error.kind(), .message = for_clients ? error.what() : client_sentence(error.what(), folders), .code = {}};
+}
 
 Refusal refusal_of(const Event& error, const std::filesystem::path& model) {
   const ErrorKind kind = kind_of(error.reason);
+  const std::filesystem::path folders[] = {model.parent_path(), model};
   return {.kind = kind == ErrorKind::invalid_argument ? ErrorKind::corrupt_file : kind,
-          .message = without_folder(error.text, model),
+          .message = client_sentence(error.text, folders),
           .code = error.code,
           .needed_bytes = error.needed_bytes,
           .usable_bytes = error.usable_bytes};

@@ -1,0 +1,77 @@
+#include "server/client_sentence.h"
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "hub/repo.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr std::string_view kSpace = " \t\n\r", kQuotes = "'\"`", kEnds = ",;)]}>", kBefore = "([{<=:,;";
+
+bool is_one_of(char c, std::string_view set) { return set.find(c) != std::string_view::npos; }
+
+// Where a path may begin: behind nothing, white space, a quote, a bracket.
+bool begins_word(std::string_view text, size_t at) {
+  return at == 0 || is_one_of(text[at - 1], kSpace) || is_one_of(text[at - 1], kQuotes) ||
+         is_one_of(text[at - 1], kBefore);
+}
+
+size_t end_of_path(std::string_view text, size_t at) {
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_one_of(c, kSpace) || is_one_of(c, kQuotes) || is_one_of(c, kEnds)) return at;
+    if (c == ':' && (at + 1 == text.size() || is_one_of(text[at + 1], kSpace))) return at;
+  }
+  return at;
+}
+
+std::vector<std::string_view> parts_of(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 0; at < path.size();) {
+    const size_t end = std::min(path.find('/', at), path.size());
+    if (end > at) parts.push_back(path.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+// models--org--name/snapshots/<revision>/<file> and what lies around it; else the last name.
+std::string name_of_path(std::string_view path) {
+  const std::vector<std::string_view> parts = parts_of(path);
+  if (parts.empty()) return "/";
+  for (size_t i = parts.size(); i-- > 0;) {
+    const auto repo = hub::repo_of_folder(parts[i]);
+    if (!repo) continue;
+    if (i + 3 >= parts.size() || parts[i + 1] != "snapshots") return *repo;
+    return std::string(path.substr(static_cast<size_t>(parts[i + 3].data() - path.data())));
+  }
+  return std::string(parts.back());
+}
+
+}  // namespace
+
+std::string client_sentence(std::string_view sentence, std::span<const std::filesystem::path> folders) {
+  std::vector<std::string> known;
+  for (const std::filesystem::path& folder : folders)
+    if (folder.is_absolute() && folder.has_relative_path()) known.push_back(folder.string());
+  std::ranges::sort(known, std::greater(), &std::string::size);
+  std::string told;
+  for (size_t at = 0; at < sentence.size();) {
+    const std::string_view rest = sentence.substr(at);
+    const bool is_path = rest[0] == '/' && rest.size() > 1 && rest[1] != '/' && !is_one_of(rest[1], kSpace);
+    if (!is_path || !begins_word(sentence, at)) {
+      told += sentence[at++];
+      continue;
+    }
+    const auto under = std::ranges::find_if(known, [&](const std::string& folder) { return rest.starts_with(folder); });
+    const size_t end = end_of_path(sentence, under == known.end() ? at : at + under->size());
+    told += name_of_path(sentence.substr(at, end - at));
+    at = end;
+  }
+  return told;
+}
+
+}  // namespace hearth::server
