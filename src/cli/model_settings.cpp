@@ -31,21 +31,49 @@ void take(ModelSettings& table, const Flag& flag, const std::string& text) {
   else table.worker_words.insert(table.worker_words.end(), {"--" + std::string(flag.name), text});
 }
 
+// The path of what an alias means; empty: it is not here.
+std::filesystem::path path_of(const hub::Store& store, const std::string& target) {
+  try {
+    return store.find(target).path;
+  } catch (const Error&) {
+    return {};  // told where it is used, and for a table at the start
+  }
+}
+
+// One alias, one model; and none takes the place of a model that is called so.
+void check_aliases(const hub::Store& store, const std::vector<hub::Alias>& aliases) {
+  const std::string file = store.aliases_file().string();
+  hub::Store unaliased = store;
+  unaliased.hold({});
+  const std::vector<hub::Snapshot> stored = aliases.empty() ? std::vector<hub::Snapshot>() : unaliased.list();
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    const hub::Alias& one = aliases[i];
+    for (size_t k = 0; k < i; ++k) {
+      const hub::Alias& other = aliases[k];
+      if (other.name == one.name && other.target != one.target)
+        fail(ErrorKind::invalid_argument, "{}:{}: alias {}: it means {} already (line {}), and cannot mean {} too",
+             file, one.line, one.name, other.target, other.line, one.target);
+    }
+    const bool is_name = std::ranges::any_of(stored, [&](const auto& model) { return model.repo == one.name; });
+    if (is_name && path_of(unaliased, one.target) != path_of(unaliased, one.name))
+      fail(ErrorKind::invalid_argument, "{}:{}: alias {}: a model here is called so, and it cannot mean {}", file,
+           one.line, one.name, one.target);
+  }
+}
+
 }  // namespace
 
-ModelsFile ModelsFile::read(const hub::Env& env, const hub::Store& store) {
+ModelsFile ModelsFile::read(const hub::Store& store) {
   ModelsFile models;
-  const std::filesystem::path path = hub::config_folder(env) / "models.toml";
+  const std::filesystem::path path = store.aliases_file();
   const std::string name = path.string();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) return models;
+  models.aliases_ = hub::read_aliases(path);
+  check_aliases(store, models.aliases_);
   std::vector<ModelSettings>& tables = models.tables_;
   for (const hub::TomlEntry& entry : hub::parse_toml(io::real_fs().read_file(path, size_t{1} << 20), name)) {
-    const bool is_name = entry.value.string() && !entry.value.string()->empty();
-    if ((entry.table.empty() || entry.key == "alias") && !is_name)
-      fail(ErrorKind::invalid_argument, "{}:{}: {}: expected a name as a string, found {}", name, entry.line, entry.key,
-           entry.value.string() ? "an empty one" : entry.value.type_name());
-    if (entry.table.empty()) continue;  // an alias: the store's
+    if (entry.table.empty()) continue;  // an alias
     auto table =
         std::find_if(tables.begin(), tables.end(), [&](const ModelSettings& t) { return t.table == entry.table; });
     if (table == tables.end())

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/serve_flags.h"
+#include "hub/aliases.h"
 #include "hub/store.h"
 #include "hub/toml.h"
 
@@ -51,18 +52,20 @@ struct ModelSettings {
 class ModelsFile {
  public:
   // Absent: no settings. Looks for the tables' models in the store. Throws Error{invalid_argument} "<file>:<line>: ..."
-  // for a key that is not known (with the nearest one), a value that its flag does not take, an alias that is no name;
-  // Error{io}.
-  static ModelsFile read(const hub::Env& env, const hub::Store& store);
+  // for a key that is not known (with the nearest one), a value that its flag does not take, an alias that is no name,
+  // that two models have, or that is another model's name; Error{io}.
+  static ModelsFile read(const hub::Store& store);
 
   // The table of that model; null: none.
   const ModelSettings* of(const hub::FoundModel& model) const;
   const ModelSettings* default_model() const;  // null: none is marked
 
+  const std::vector<hub::Alias>& aliases() const { return aliases_; }
   const std::vector<std::string>& absent() const { return absent_; }  // a sentence for every table without a model here
 
  private:
   std::vector<ModelSettings> tables_;
+  std::vector<hub::Alias> aliases_;
   std::vector<std::string> absent_;
 };
 

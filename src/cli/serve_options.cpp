@@ -183,6 +183,7 @@ server::FrontOptions front_options(const Args& args, const hub::Env& env, const 
   o.models.served_name = args.text("served-model-name").value_or("");
   o.models.allowed = args.texts("allow-models");
   o.models.only_default = o.unix_path.empty() && !server::is_loopback(o.host);
+  o.models.aliases = workers->settings().aliases();
   o.models.any_model = args.on("any-model");
   for (const std::string& adapter : args.texts("adapter"))
     if (adapter != "none") o.models.adapters.push_back(hub::expand_home(adapter, env));

@@ -22,8 +22,10 @@ std::vector<std::string> worker_environment(const hub::Env& env) {
 }  // namespace
 
 struct Workers::Start {
+  Start(Args args_, hub::Store store_) : args(std::move(args_)), store(std::move(store_)) {}
+
   Args args;
-  ModelsFile settings;
+  hub::Store store;
   std::vector<std::string> environment;
   int threads = 0;
   std::once_flag measured;
@@ -31,21 +33,20 @@ struct Workers::Start {
 };
 
 Workers::Workers(const Context& context)
-    : start_(std::make_shared<Start>()), arguments_(worker_arguments(context.args(), context.args())) {
-  start_->args = context.args();
-  start_->settings = ModelsFile::read(context.env(), hub::Store::from_env(context.env()));
+    : start_(std::make_shared<Start>(context.args(), hub::Store::from_env(context.env()))),
+      arguments_(worker_arguments(context.args(), context.args())),
+      settings_(ModelsFile::read(start_->store)) {
   start_->environment = worker_environment(context.env());
   start_->threads = thread_count(context);
 }
 
-Workers::Workers(std::shared_ptr<Start> start, WorkerArguments arguments)
-    : start_(std::move(start)), arguments_(std::move(arguments)) {}
+Workers::Workers(std::shared_ptr<Start> start, WorkerArguments arguments, ModelsFile settings)
+    : start_(std::move(start)), arguments_(std::move(arguments)), settings_(std::move(settings)) {}
 
 std::shared_ptr<const Workers> Workers::with(const Args& args) const {
-  return std::shared_ptr<const Workers>(new Workers(start_, worker_arguments(args, start_->args)));
+  return std::shared_ptr<const Workers>(
+      new Workers(start_, worker_arguments(args, start_->args), ModelsFile::read(start_->store)));
 }
-
-const ModelsFile& Workers::settings() const { return start_->settings; }
 
 int64_t Workers::memory_budget() const {
   return start_->args.bytes("memory-budget").value_or(decode::default_memory_budget());
@@ -53,7 +54,7 @@ int64_t Workers::memory_budget() const {
 
 server::WorkerCommand Workers::command(const hub::FoundModel& model, int64_t budget,
                                        std::vector<std::string> words) const {
-  const ModelSettings* own = start_->settings.of(model);
+  const ModelSettings* own = settings_.of(model);
   server::WorkerCommand command;
   command.argv = {"/proc/self/exe", "worker",          model.path.string(),   "--name",
                   model.name,       "--memory-budget", std::to_string(budget)};
@@ -73,7 +74,7 @@ server::WorkerCommand Workers::headers(const hub::FoundModel& model, int64_t bud
 }
 
 server::ModelRules Workers::rules(const hub::FoundModel& model) const {
-  const ModelSettings* own = start_->settings.of(model);
+  const ModelSettings* own = settings_.of(model);
   return own ? server::ModelRules{.pinned = own->pinned, .ttl = own->ttl} : server::ModelRules();
 }
 

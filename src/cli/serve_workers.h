@@ -16,13 +16,14 @@ namespace hearth::cli {
 // Thread-safe.
 class Workers {
  public:
-  // Reads models.toml, which holds as long as the server runs. Throws as ModelsFile::read.
+  // Reads models.toml. Throws as ModelsFile::read.
   explicit Workers(const Context& context);
 
-  // The same with flags that were read again; those of kFixedFlags stay as they were at the start.
+  // The same with flags that were read again, of which those of kFixedFlags stay as they were at the start, and with
+  // models.toml as it is now. Throws as the constructor.
   std::shared_ptr<const Workers> with(const Args& args) const;
 
-  const ModelsFile& settings() const;
+  const ModelsFile& settings() const { return settings_; }
   int64_t memory_budget() const;  // of all workers together, as it was at the start
 
   server::WorkerCommand command(const hub::FoundModel& model, int64_t budget, std::vector<std::string> words) const;
@@ -32,10 +33,11 @@ class Workers {
 
  private:
   struct Start;
-  Workers(std::shared_ptr<Start> start, WorkerArguments arguments);
+  Workers(std::shared_ptr<Start> start, WorkerArguments arguments, ModelsFile settings);
 
   std::shared_ptr<Start> start_;
   WorkerArguments arguments_;
+  ModelsFile settings_;
 };
 
 }  // namespace hearth::cli

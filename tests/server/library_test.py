@@ -3,6 +3,7 @@ import json
 import os
 import pathlib
 import subprocess
+import time
 
 import pytest
 from running import BINARY, Server
@@ -88,6 +89,25 @@ def test_the_library_tells_every_model(serving, cache):
     broken = library["org/broken"]
     assert not broken["supported"] and broken["assessment"] is None and "broken.gguf" in broken["problem"]
     assert str(cache) not in json.dumps(library), "no path goes to a client"
+
+
+def test_an_embedding_model_takes_what_its_files_say(serving):
+    """all-MiniLM-L6-v2 has 512 positions and max_seq_length 256."""
+    vectors = "org/vectors"
+    assert rows(serving)[vectors]["assessment"]["max_safe_context"] == 256
+    fit = serving.get(f"/fit?model={vectors}").json()
+    assert (fit["context_tokens"], fit["report"]["max_safe_context"], fit["report"]["trained_context"]) == (256, 256, 512)
+    assert not serving.get(f"/fit?model={vectors}&ctx=257").json()["report"]["fits"]
+    words = "sea " * 254
+    taken = serving.post("/v1/embeddings", {"model": vectors, "input": words})
+    assert taken.status == 200 and taken.json()["usage"]["prompt_tokens"] == 256, taken.body
+    assert serving.get("/v1/models/org%2Fvectors").json()["context_window"] == 256
+    assert serving.post("/v1/embeddings", {"model": vectors, "input": words + "sea"}).status == 400
+    control = {"Authorization": "Bearer " + serving.token()}
+    assert serving.post("/api/models/unload", {"model": vectors}, headers=control).status == 200
+    deadline = time.monotonic() + 30
+    while vectors in loaded(serving) and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def test_the_front_opens_no_model_file(serving):
@@ -217,13 +237,23 @@ def test_words_of_a_broken_model_are_a_422(serving):
     ('["org/talks"]\ntemperature = 9\n', ["models.toml:2", "temperature"]),
     ('["org/talks"]\nport = 1\n', ["models.toml:2", "port"]),
     ('["org/talks"]\nalias = 3\n', ["models.toml:2", "alias"]),
-    ('short = 3\n', ["models.toml:1", "short", "a name"]),
+    ('short = 3\n', ["models.toml:1", "short", "a model's name"]),
     ('["org/talks"]\ndefault = true\n["org/twin"]\ndefault = true\n', ["models.toml:4", "org/talks", "default"]),
     ('["org/talks"]\ntop_k = 1\ntop_k = 2\n', ["models.toml:3", "top_k", "twice"]),
+    ('["org/talks"]\nalias = "x"\n["org/twin"]\nalias = "x"\n', ["models.toml:4", "alias x", "org/talks", "line 2", "org/twin"]),
+    ('x = "org/talks"\n["org/twin"]\nalias = "x"\n', ["models.toml:3", "alias x", "org/talks", "line 1", "org/twin"]),
+    ('["org/talks"]\nalias = "org/twin"\n', ["models.toml:2", "alias org/twin", "a model here is called so", "org/talks"]),
+    ('"org/twin" = "org/talks"\n', ["models.toml:1", "alias org/twin", "org/talks"]),
 ])
 def test_a_wrong_setting_is_told_at_the_start(tmp_path, cache, text, words):
     code, said = fails(tmp_path, cache, "org/talks", env=settings(tmp_path, text))
     assert code == 2 and all(word in said for word in words), (code, said)
+
+
+def test_an_alias_is_no_other_name_of_the_command_line(tmp_path, cache):
+    env = settings(tmp_path, 'mine = "org/twin"\n')
+    code, said = fails(tmp_path, cache, "org/talks", "--served-model-name", "mine", env=env)
+    assert code == 2 and all(word in said for word in ("models.toml:1", "alias mine", "org/twin")), (code, said)
 
 
 def test_settings_of_models(tmp_path, cache):

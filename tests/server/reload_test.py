@@ -82,6 +82,45 @@ def test_a_broken_file_changes_nothing_and_says_why(server, text, why):
     assert server.chat("Hi", max_tokens=5000).status == 200, "admission is still cap"
 
 
+def hub_of(home, model):
+    """A store with one file under two names."""
+    for name in ("org/one", "org/two"):
+        snapshot = home / "hub" / ("models--" + name.replace("/", "--")) / "snapshots" / "1"
+        snapshot.mkdir(parents=True)
+        (snapshot / "model.gguf").symlink_to(model)
+    return {"HF_HUB_CACHE": str(home / "hub"), "XDG_CONFIG_HOME": str(home / "config")}
+
+
+def test_settings_of_models_change_all_or_none(tmp_path, model_file):
+    env = hub_of(tmp_path, model_file("smollm2"))
+    with Reloaded(tmp_path, model_file("smollm2"), *SMALL, env=env) as server:
+        def models(text):
+            folder = tmp_path / "config" / "hearth"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "models.toml").write_text(text)
+            return server.hang_up()
+
+        def meaning(name):
+            answer = server.get("/v1/models/" + name)
+            return answer.json()["id"] if answer.status == 200 else answer.status
+
+        assert "stay as" not in models('work = "org/one"\n["org/two"]\ntemperature = 0.5\n')
+        assert meaning("work") == "org/one"
+        for text, words in [
+            ('work = "org/one"\n["org/two"]\nalias = "work"\n', ["alias work", "org/one", "org/two"]),
+            ('other = "org/two"\n["org/one"]\nalias = "org/two"\n', ["alias org/two", "org/one"]),
+            ('other = "org/two"\n["org/one"]\nno-such = 1\n', ["no-such"]),
+        ]:
+            said = models(text)
+            assert "stay as they were" in said and all(word in said for word in words), said
+            assert (meaning("work"), meaning("other"), meaning("org%2Ftwo")) == ("org/one", 404, "org/two"), "the old ones hold"
+        assert "stay as" not in models('work = "org/two"\n["org/two"]\npinned = true\ncontext = 128\n')
+        assert meaning("work") == "org/two"
+        assert server.chat("Hi", model="work", max_tokens=2).status == 200
+        row = server.get("/v1/models/work").json()
+        assert row["context_window"] == 128 and row["resident"]
+
+
 def test_a_model_is_loaded_with_the_settings_of_its_day(server):
     assert server.get("/stats").json()["batch"]["configured"] == 2
     server.args = [a for a in server.args if a not in ("--batch", "2")]
