@@ -9,6 +9,7 @@
 #include "base/team.h"
 #include "cli/machine.h"
 #include "cli/rates.h"
+#include "decode/embed.h"
 #include "decode/memory.h"
 #include "probe/cpu_probe.h"
 
@@ -62,12 +63,19 @@ json::Object machine_json(double ram_gbs) {
   return o;
 }
 
+// Positions that the model is used with: of an embedding model the tokens of a text that its files allow, which may be
+// fewer than it was trained on.
+int64_t positions_taken(const model::Model& model) {
+  const int64_t trained = model.spec().context;
+  return decode::is_embedding_model(model) ? std::min(trained, decode::embedding_of(model).tokens_max) : trained;
+}
+
 // On a card the program itself takes host memory, and repacking is the host's work.
 int64_t on_card(const decode::MemoryNeed& need) {
   return need.weights + need.kv + need.logits + need.adapters + need.arena;
 }
 
-json::Array sku_matrix(const decode::MemoryPlan& memory, int64_t positions) {
+json::Array sku_matrix(const decode::MemoryPlan& memory, int64_t positions, int64_t takes) {
   const decode::MemoryNeed need = memory.at(positions);
   json::Array rows;
   const auto add = [&](const char* kind, int64_t gb, double usable_share, int64_t needed, int64_t beside) {
@@ -78,7 +86,7 @@ json::Array sku_matrix(const decode::MemoryPlan& memory, int64_t positions) {
     row["usable_bytes"] = usable;
     row["needed_bytes"] = needed;
     row["fits"] = needed <= usable;
-    row["max_safe_context"] = memory.largest(usable + beside);
+    row["max_safe_context"] = std::min(memory.largest(usable + beside), takes);
     rows.emplace_back(std::move(row));
   };
   for (const int64_t gb : kCards) add("card", gb, kUsableOfCard, on_card(need), need.total() - on_card(need));
@@ -106,12 +114,15 @@ json::Object fit_document(const Context& context, const model::Model& model, con
   const decode::EngineOptions options = engine_options(context);
   const std::unique_ptr<graph::Executor> executor = make_executor(context, model);
   const decode::MemoryPlan memory(model, *executor, options);
-  const int64_t trained = model.spec().context;
-  const int64_t ctx = question.positions.value_or(options.context > 0 ? options.context : trained);
-  const int64_t typical = std::min({kTypicalContext, ctx, trained});
+  const int64_t trained = model.spec().context, takes = positions_taken(model);
+  // An embedder takes texts of any length that the model allows, whatever --context says.
+  const int64_t asked = decode::is_embedding_model(model) ? 0 : options.context;
+  const int64_t most = asked > 0 ? std::min(asked, takes) : takes;
+  const int64_t ctx = question.positions.value_or(asked > 0 ? asked : takes);
+  const int64_t typical = std::min({kTypicalContext, ctx, takes});
   const int64_t budget = options.memory_budget;
   const decode::MemoryNeed need = memory.at(ctx);
-  const int64_t largest = std::min(memory.largest(budget), options.context > 0 ? options.context : trained);
+  const int64_t largest = std::min(memory.largest(budget), most);
   const bool speaks = !model.spec().encoder();
   const std::optional<std::string> key = rate_key(model, *executor, options);
   const std::optional<MeasuredRate> measured = key && speaks ? measured_rate(context.env(), *key) : std::nullopt;
@@ -146,10 +157,10 @@ json::Object fit_document(const Context& context, const model::Model& model, con
   report["pools"] = std::move(pools);
   report["max_safe_context"] = largest;
   report["trained_context"] = trained;
-  report["predicted_decode_tps"] = tps(std::min(ctx, trained));
+  report["predicted_decode_tps"] = tps(std::min(ctx, takes));
   d["report"] = std::move(report);
-  d["sku_matrix_ctx"] = std::min(kSkuContext, trained);
-  d["sku_matrix"] = sku_matrix(memory, std::min(kSkuContext, trained));
+  d["sku_matrix_ctx"] = std::min(kSkuContext, takes);
+  d["sku_matrix"] = sku_matrix(memory, std::min(kSkuContext, takes), takes);
   return d;
 }
 
