@@ -153,7 +153,6 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   if (context.args().given("disk-cache")) o["disk_cache_max_bytes"] = *context.args().bytes("disk-cache-max");
   o["load_ms"] = loaded.times.total;
   o["threads"] = thread_count(context);
-  o["adapter_bytes"] = need.adapters;
   o["vision"] = false;
   o["chat"] = o["tools"] = loaded.text->has_template();
   const model::Templates& templates = engine.model().templates();
@@ -276,7 +275,11 @@ int run(Context& context) {
     const hub::FoundModel found = find_model(context);
     const std::shared_ptr<model::Model> opened = model::Model::open(found.path);
     const std::string role = *context.args().text("role");
-    if (role == "headers") return headers(context, *opened);
+    if (role == "headers") {
+      server::WorkerModel model = headers(context, *opened);
+      server::sandbox::enter_serving();
+      return model;
+    }
     if (role == "text") {
       server::WorkerModel model = text_of(context, opened);
       server::sandbox::enter_serving();

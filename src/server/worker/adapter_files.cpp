@@ -108,7 +108,6 @@ ReadAdapter read_adapter(const Frame& frame, std::span<const formats::AdapterLin
 json::Object facts_of(const ReadAdapter& read) {
   json::Object o = shown(read.adapter, read.mismatch);
   o["rank"] = read.adapter.rank_max();
-  o["linears"] = static_cast<int64_t>(read.adapter.linears.size());
   o["digest"] = read.digest;
   return o;
 }

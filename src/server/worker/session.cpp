@@ -225,7 +225,6 @@ json::Object Session::figures(const decode::Scheduler& scheduler) const {
   json::Object adapters;
   for (const decode::AdapterTable::Use& use : adapters_.uses()) adapters[use.id] = use.requests;
   o["adapters"] = std::move(adapters);
-  o["adapter_bytes"] = adapters_.bytes();
   if (disk_) {
     const decode::PrefixDisk::Counts kept = disk_->counts();
     o["disk_entries"] = kept.entries;
