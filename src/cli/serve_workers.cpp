@@ -22,7 +22,7 @@ std::vector<std::string> worker_environment(const hub::Env& env) {
 }  // namespace
 
 struct Workers::Start {
-  Start(Args args_, hub::Store store_) : args(std::move(args_)), store(std::move(store_)) {}
+  Start(Args flags, hub::Store models) : args(std::move(flags)), store(std::move(models)) {}
 
   Args args;
   hub::Store store;
