@@ -43,6 +43,7 @@ class Store {
   std::filesystem::path aliases_file() const { return config_ / "models.toml"; }
   // From now on the aliases are these, whatever becomes of the file.
   void hold(std::vector<Alias> aliases) { held_ = std::move(aliases); }
+  std::vector<Alias> held() const { return held_.value_or(std::vector<Alias>()); }
 
   // In this order: an existing path; org/repo[@revision]; an alias of models.toml; a unique case-insensitive part of a
   // stored name. revision is a ref, a snapshot's name, or at least 7 of its first characters. Behind a name,

@@ -81,7 +81,8 @@ hub::Store ModelNames::store() const {
 void ModelNames::tell(const Error& error) const {
   log::warn("front", "{}", error.what());
   const hub::Store store = this->store();
-  const std::filesystem::path folders[] = {store.cache(), store.aliases_file().parent_path()};
+  std::vector<std::filesystem::path> folders = {store.cache(), store.aliases_file().parent_path()};
+  for (const hub::Alias& alias : store.held()) folders.emplace_back(alias.target);
   const std::string sentence = client_sentence(error.what(), folders);
   if (error.kind() == ErrorKind::invalid_argument) throw RequestError("model", fmt::format("model: {}", sentence));
   throw ClientError(error.kind(), sentence);

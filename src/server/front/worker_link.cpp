@@ -89,13 +89,12 @@ bool WorkerLink::open_request(uint64_t id, Open request) {
   return true;
 }
 
-// A worker that the front itself ended, because it was silent for too long, has made its requests wait enough.
-Event WorkerLink::lost_event(uint64_t id, bool untaken) const {
+Event WorkerLink::lost_event(uint64_t id, bool untaken) {
   Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
   event.text = "the model's worker process ended before the answer did; send the request again";
   event.reason = name_of(ErrorKind::device_lost);
   event.code = "worker_lost";
-  event.untaken = untaken && !killed_;
+  event.untaken = untaken;
   return event;
 }
 
@@ -248,9 +247,12 @@ void WorkerLink::lose() {
   }
   const bool as_told = killed_ && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (WIFSIGNALED(status) && !as_told) log::warn("front", "worker {} was ended by signal {}", pid_, WTERMSIG(status));
+  // One that the front ended, because it was silent for too long, has made its requests wait enough. Asked before the
+  // owner hears of the end, and ends what is left of it.
+  const bool by_itself = !killed_;
   owner_.lost();  // first: a client that asks again at once is to find the next worker, not this one
   for (const auto& [id, one] : open) {
-    const Event event = lost_event(id, !one->is_taken);
+    const Event event = lost_event(id, by_itself && !one->is_taken);
     if (one->reply) one->reply(&event, {});
     else one->sink(event);
   }

@@ -98,7 +98,7 @@ class WorkerLink {
     bool is_taken = false;
   };
   bool open_request(uint64_t id, Open request);
-  Event lost_event(uint64_t id, bool untaken) const;
+  static Event lost_event(uint64_t id, bool untaken);
   std::map<uint64_t, std::shared_ptr<Open>> open_;
   std::atomic<bool> lost_{false};  // written under the lock
   std::atomic<uint64_t> next_id_{1};
