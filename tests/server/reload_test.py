@@ -4,6 +4,7 @@ import signal
 import time
 
 import pytest
+from library_test import add
 from running import Server
 
 SMALL = ("--context", "256", "--batch", "2")
@@ -85,9 +86,7 @@ def test_a_broken_file_changes_nothing_and_says_why(server, text, why):
 def hub_of(home, model):
     """A store with one file under two names."""
     for name in ("org/one", "org/two"):
-        snapshot = home / "hub" / ("models--" + name.replace("/", "--")) / "snapshots" / "1"
-        snapshot.mkdir(parents=True)
-        (snapshot / "model.gguf").symlink_to(model)
+        add(home / "hub", name, model)
     return {"HF_HUB_CACHE": str(home / "hub"), "XDG_CONFIG_HOME": str(home / "config")}
 
 
