@@ -113,11 +113,12 @@ def test_settings_of_models_change_all_or_none(tmp_path, model_file):
             said = models(text)
             assert "stay as they were" in said and all(word in said for word in words), said
             assert (meaning("work"), meaning("other"), meaning("org%2Ftwo")) == ("org/one", 404, "org/two"), "the old ones hold"
-        assert "stay as" not in models('work = "org/two"\n["org/two"]\npinned = true\ncontext = 128\n')
+        assert "stay as" not in models('work = "org/two"\n["org/two"]\npinned = true\nmax_tokens = 3\n')
         assert meaning("work") == "org/two"
-        assert server.chat("Hi", model="work", max_tokens=2).status == 200
-        row = server.get("/v1/models/work").json()
-        assert row["context_window"] == 128 and row["resident"]
+        answer = server.post("/v1/chat/completions", {"model": "work", "messages": [{"role": "user", "content": "Hi"}]})
+        assert answer.status == 200 and answer.json()["usage"]["completion_tokens"] <= 3, "from its next load on"
+        loaded = server.get("/api/ps", headers={"Authorization": "Bearer " + server.token()}).json()["models"]
+        assert {m["model"]: m["pinned"] for m in loaded}["org/two"]
 
 
 def test_a_model_is_loaded_with_the_settings_of_its_day(server):
