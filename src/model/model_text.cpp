@@ -19,7 +19,8 @@ ModelText::ModelText(const Model& model, std::string name)
   tool_use_ = find("tool_use");
 }
 
-text::Rendered ModelText::render(const json::Value& conversation, bool add_generation_prompt) const {
+text::Rendered ModelText::render(const json::Value& conversation, bool add_generation_prompt,
+                                 const text::jinja::RenderLimits& limits) const {
   text::ChatInput input;
   input.add_generation_prompt = add_generation_prompt;
   input.bos_token = tokenizer_.bos_text();
@@ -44,7 +45,7 @@ text::Rendered ModelText::render(const json::Value& conversation, bool add_gener
   }
   if (!chat_) fail(ErrorKind::invalid_argument, "{} has no chat template", name_);
   const bool with_tools = input.tools.array() && input.tools.array()->size() > 0;
-  return (with_tools && tool_use_ ? *tool_use_ : *chat_).render_marked(input);
+  return (with_tools && tool_use_ ? *tool_use_ : *chat_).render_marked(input, limits);
 }
 
 std::vector<int32_t> ModelText::encode_rendered(const text::Rendered& rendered, bool around) const {

@@ -23,7 +23,8 @@ class ModelText {
   // The conversation as the model was trained on it; "tool_use" is the template when tools are given and there is one.
   // `conversation` is an array of messages, or an object with messages and perhaps tools, documents and further
   // variables of the template. Throws Error{invalid_argument}: no template, or what the template says.
-  text::Rendered render(const json::Value& conversation, bool add_generation_prompt = true) const;
+  text::Rendered render(const json::Value& conversation, bool add_generation_prompt = true,
+                        const text::jinja::RenderLimits& limits = {}) const;
 
   // Ids of a rendered conversation: special tokens that the template wrote count, their names in messages are plain
   // text; one BOS (models.md 31, 32). Without `around` nothing is put around the text.

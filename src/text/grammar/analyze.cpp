@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "text/grammar/program.h"
 
 namespace hearth::text::grammar {
@@ -138,9 +138,9 @@ class Analysis {
         const std::optional<uint32_t> child = left_child(at.node, at.child);
         if (!child) {
           const Node& node = b_.nodes()[at.node];
-          if (node.kind == Kind::rule && ++depth[at.node] > static_cast<uint32_t>(kGrammarDepthMax))
-            fail(ErrorKind::invalid_argument, "rule \"{}\" begins with rules that begin with rules more than {} deep",
-                 b_.rules()[node.a].name, kGrammarDepthMax);
+          if (node.kind == Kind::rule && ++depth[at.node] > static_cast<uint32_t>(b_.limits().depth))
+            fail_limit(kGrammarDepth, "rule \"{}\" begins with rules that begin with rules more than {} deep",
+                       b_.rules()[node.a].name, b_.limits().depth);
           color[at.node] = kDone;
           const uint32_t below = depth[at.node];
           stack.pop_back();

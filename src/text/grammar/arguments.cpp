@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/printable.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/text_dfa.h"
@@ -61,8 +61,7 @@ class ArgumentCompiler {
   Dfa all_texts() { return b_.to_dfa(b_.repeat(b_.points(negated({}), Encoding::raw), 0), "a string"); }
 
   [[noreturn]] void too_deep(const std::string& path) const {
-    fail(ErrorKind::invalid_argument, "the schema at {}: anyOf and oneOf lie more than {} deep", path,
-         kGrammarDepthMax);
+    fail_limit(kGrammarDepth, "the schema at {}: anyOf and oneOf lie more than {} deep", path, b_.limits().depth);
   }
 
   // The first anyOf or oneOf that is still to be chosen from.
@@ -75,7 +74,7 @@ class ArgumentCompiler {
   }
 
   Expr object(const SchemaParts& parts, const std::string& path, int depth) {
-    if (depth > kGrammarDepthMax) too_deep(path);
+    if (depth > b_.limits().depth) too_deep(path);
     const std::optional<SchemaParts> flat = reader_.flattened(parts, path);
     if (!flat) return b_.choice({});
     if (const auto sets = branches(*flat, path)) {
@@ -146,7 +145,7 @@ class ArgumentCompiler {
   }
 
   void collect(const SchemaParts& parts, const std::string& path, Texts& texts, int depth) {
-    if (depth > kGrammarDepthMax) too_deep(path);
+    if (depth > b_.limits().depth) too_deep(path);
     const std::optional<SchemaParts> flat = reader_.flattened(parts, path);
     if (!flat) return;
     if (const auto sets = branches(*flat, path)) {

@@ -4,14 +4,15 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/error.h"
+#include "base/limit_error.h"
+#include "text/grammar/grammar.h"
 
 namespace hearth::text::grammar {
 
 void Budget::spend(int64_t units) {
   left_ -= units;
   if (left_ < 0)
-    fail(ErrorKind::invalid_argument, "the grammar is too large: it would take more than 500 ms or 64 MiB to compile");
+    fail_limit(kGrammarWork, "the grammar is too large: it would take more than {} steps to compile", total_);
 }
 
 bool Dfa::matches(std::string_view text) const {

@@ -29,15 +29,15 @@ struct ByteSet {
   auto operator<=>(const ByteSet&) const = default;
 };
 
-// What making one grammar may cost (reliability.md, limits): units of some nanoseconds and a few bytes each, the same
-// on every machine. spend() throws Error{invalid_argument} once they are gone.
+// What making one grammar may cost (GrammarLimits::work): units of some nanoseconds and a few bytes each, the same on
+// every machine. spend() throws LimitError once they are gone.
 class Budget {
  public:
-  explicit Budget(int64_t units = 8'000'000) : left_(units) {}
+  explicit Budget(int64_t units) : total_(units), left_(units) {}
   void spend(int64_t units);
 
  private:
-  int64_t left_;
+  int64_t total_, left_;
 };
 
 // Deterministic, start state 0, edges of a state by rising bytes. Trimmed: every state is reached and reaches an

@@ -3,7 +3,7 @@
 #include <map>
 #include <optional>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/utf8.h"
 #include "base/printable.h"
 #include "text/grammar/expr.h"
@@ -25,11 +25,11 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 class EbnfParser {
  public:
-  explicit EbnfParser(std::string_view text) : text_(text) {}
+  EbnfParser(std::string_view text, const GrammarLimits& limits) : text_(text), b_(limits) {}
 
   GrammarPtr parse() {
-    if (text_.size() > kGrammarBytesMax)
-      fail(ErrorKind::invalid_argument, "the grammar has {} bytes, the limit is {}", text_.size(), kGrammarBytesMax);
+    if (text_.size() > b_.limits().bytes)
+      fail_limit(kGrammarBytes, "the grammar has {} bytes, the limit is {}", text_.size(), b_.limits().bytes);
     if (!is_utf8(text_)) fail(ErrorKind::invalid_argument, "the grammar is not UTF-8");
     lark_ = !has_gbnf_rule();
     skip();
@@ -67,11 +67,12 @@ class EbnfParser {
     bool defined = false;
   };
 
-  [[noreturn]] void bad(std::string_view why) const {
+  std::string placed(std::string_view why) const {
     const size_t at = std::min(at_, text_.size());
     const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    fail(ErrorKind::invalid_argument, "the grammar, line {}: {}", line, why);
+    return fmt::format("the grammar, line {}: {}", line, why);
   }
+  [[noreturn]] void bad(std::string_view why) const { throw Error(ErrorKind::invalid_argument, placed(why)); }
   bool next_is(std::string_view s) const { return text_.substr(at_).starts_with(s); }
 
   // `::=` outside of strings and comments.
@@ -178,8 +179,8 @@ class EbnfParser {
 
   void open(char close) {
     ++at_;
-    if (groups_.size() > static_cast<size_t>(kGrammarDepthMax))
-      bad(fmt::format("groups are nested more than {} deep", kGrammarDepthMax));
+    if (const int most = b_.limits().depth; groups_.size() > static_cast<size_t>(most))
+      throw LimitError(std::string(kGrammarDepth), placed(fmt::format("groups are nested more than {} deep", most)));
     groups_.emplace_back();
     groups_.back().close = close;
   }
@@ -411,6 +412,6 @@ class EbnfParser {
 
 }  // namespace
 
-GrammarPtr compile_ebnf(std::string_view text) { return EbnfParser(text).parse(); }
+GrammarPtr compile_ebnf(std::string_view text, const GrammarLimits& limits) { return EbnfParser(text, limits).parse(); }
 
 }  // namespace hearth::text

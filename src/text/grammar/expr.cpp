@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "text/grammar/program.h"
 
 namespace hearth::text {
@@ -18,7 +18,7 @@ constexpr uint32_t kCopiesMax = 4;
 
 }  // namespace
 
-GrammarBuilder::GrammarBuilder() = default;
+GrammarBuilder::GrammarBuilder(const GrammarLimits& limits) : limits_(limits), budget_(limits.work) {}
 
 Expr GrammarBuilder::add(const Node& node) {
   budget_.spend(8);
@@ -41,8 +41,8 @@ Expr GrammarBuilder::empty() { return add({}); }
 
 Expr GrammarBuilder::literal(std::string_view bytes) {
   if (bytes.empty()) return empty();
-  if (bytes.size() > kGrammarBytesMax)
-    fail(ErrorKind::invalid_argument, "a text of {} bytes, the limit is {}", bytes.size(), kGrammarBytesMax);
+  if (bytes.size() > limits_.bytes)
+    fail_limit(kGrammarBytes, "a text of {} bytes, the limit is {}", bytes.size(), limits_.bytes);
   budget_.spend(static_cast<int64_t>(bytes.size()) / 4);
   literals_.emplace_back(bytes);
   return add({.kind = Kind::literal, .a = static_cast<uint32_t>(literals_.size() - 1)});
@@ -157,33 +157,32 @@ GrammarPtr GrammarBuilder::compile(Expr root) {
 Grammar::Grammar(std::unique_ptr<const Program> program) : program_(std::move(program)) {}
 Grammar::~Grammar() = default;
 
-GrammarPtr compile_choice(std::span<const std::string> texts) {
+GrammarPtr compile_choice(std::span<const std::string> texts, const GrammarLimits& limits) {
   if (texts.empty()) fail(ErrorKind::invalid_argument, "a choice of no texts");
   size_t size = 0;
-  GrammarBuilder b;
+  GrammarBuilder b(limits);
   std::vector<Expr> parts;
   for (size_t i = 0; i < texts.size(); ++i) {
     if (texts[i].empty()) fail(ErrorKind::invalid_argument, "text {} of the choice is empty", i + 1);
     size += texts[i].size();
     parts.push_back(b.literal(texts[i]));
   }
-  if (size > kGrammarBytesMax)
-    fail(ErrorKind::invalid_argument, "a choice of {} bytes, the limit is {}", size, kGrammarBytesMax);
+  if (size > limits.bytes) fail_limit(kGrammarBytes, "a choice of {} bytes, the limit is {}", size, limits.bytes);
   return b.compile(b.choice(std::move(parts)));
 }
 
-GrammarPtr compile_json_schema(const json::Value& schema, const JsonOptions& options) {
-  GrammarBuilder b;
+GrammarPtr compile_json_schema(const json::Value& schema, const JsonOptions& options, const GrammarLimits& limits) {
+  GrammarBuilder b(limits);
   return b.compile(b.json_schema(schema, options));
 }
 
-GrammarPtr compile_json_object(const JsonOptions& options) {
-  GrammarBuilder b;
+GrammarPtr compile_json_object(const JsonOptions& options, const GrammarLimits& limits) {
+  GrammarBuilder b(limits);
   return b.compile(b.json_object(options));
 }
 
-GrammarPtr compile_regex(std::string_view pattern) {
-  GrammarBuilder b;
+GrammarPtr compile_regex(std::string_view pattern, const GrammarLimits& limits) {
+  GrammarBuilder b(limits);
   return b.compile(b.regex(pattern));
 }
 

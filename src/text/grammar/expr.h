@@ -35,7 +35,7 @@ class GrammarBuilder {
  public:
   static constexpr uint32_t kUnbounded = ~0u;
 
-  GrammarBuilder();
+  explicit GrammarBuilder(const GrammarLimits& limits = {});
 
   Expr empty();
   Expr literal(std::string_view bytes);
@@ -60,8 +60,8 @@ class GrammarBuilder {
   Expr arguments(const json::Value& schema, const ArgumentNotation& notation);
   Expr regex(std::string_view pattern);
 
-  // Throws Error{invalid_argument}: a rule without a definition, left recursion, rules that begin with one another more
-  // than 64 deep, a grammar that accepts no text.
+  // Throws Error{invalid_argument}: a rule without a definition, left recursion, a grammar that accepts no text; and
+  // LimitError for rules that begin with one another deeper than limits().depth.
   GrammarPtr compile(Expr root);
 
   // For the parts of text/grammar. The automaton of an expression without recursion; `what` names it in errors.
@@ -74,6 +74,7 @@ class GrammarBuilder {
   std::optional<Counted> as_counted(Expr e) const;
   Expr counted(grammar::DfaPtr unit, uint32_t min, uint32_t max);
   grammar::Budget& budget() { return budget_; }
+  const GrammarLimits& limits() const { return limits_; }
   // One part for each key: what many schemas have in common is made once.
   Expr kept(const std::string& key, const std::function<Expr()>& make);
 
@@ -98,6 +99,7 @@ class GrammarBuilder {
   Expr add(const Node& node);
   Expr add_list(Kind kind, const std::vector<Expr>& parts);
 
+  const GrammarLimits limits_;
   std::vector<Node> nodes_;
   std::vector<uint32_t> children_;
   std::vector<std::string> literals_;

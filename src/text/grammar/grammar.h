@@ -7,8 +7,8 @@
 //   constraint.apply(logits); constraint.accept(id);                                            // once a token
 //
 // A grammar is a pushdown automaton over bytes with finite automata for its regular parts. Compiling uses no recursion
-// and is bounded: sources of at most 256 KiB nested at most 64 deep, about 500 ms and 64 MiB. All compile functions
-// throw Error{invalid_argument} with the place and the reason for what they cannot hold to exactly; nothing is ignored.
+// and is bounded by GrammarLimits: what is over one throws LimitError with its name. All compile functions throw
+// Error{invalid_argument} with the place and the reason for what they cannot hold to exactly; nothing is ignored.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,8 +24,13 @@ namespace grammar {
 struct Program;
 }
 
-constexpr size_t kGrammarBytesMax = 256 << 10;
-constexpr int kGrammarDepthMax = 64;
+struct GrammarLimits {
+  size_t bytes = 256 << 10;  // of a source
+  int depth = 64;            // of groups, schemas and rules in each other
+  int64_t work = 8'000'000;  // steps of compiling: about 500 ms and 64 MiB, the same on every machine
+};
+inline constexpr std::string_view kGrammarBytes = "grammar-bytes", kGrammarDepth = "grammar-depth",
+                                  kGrammarWork = "grammar-work";
 
 // Immutable: any thread, any number of matchers at once.
 class Grammar {
@@ -56,17 +61,17 @@ struct JsonOptions {
 // keywords belong to some types means these types. Strings bound by pattern, format, enum or const and member names
 // have one spelling (JSON escapes only where JSON needs them). Numbers with bounds have no exponent. The Error names
 // keyword and path: `schema keyword "not" at $.properties.x is not supported`.
-GrammarPtr compile_json_schema(const json::Value& schema, const JsonOptions& options);
+GrammarPtr compile_json_schema(const json::Value& schema, const JsonOptions& options, const GrammarLimits& limits = {});
 
 // Any JSON object.
-GrammarPtr compile_json_object(const JsonOptions& options = {});
+GrammarPtr compile_json_object(const JsonOptions& options = {}, const GrammarLimits& limits = {});
 
 // Texts that match as a whole. Unicode: `.` is any character but a newline; \d \w \s \p{L} and their complements go by
 // Unicode's properties. Groups (also named; they capture nothing), | * + ? {m,n} (lazy ones mean the same set),
 // classes,
 // \xHH \uHHHH \u{H}. `^` and `$` stand at the ends of an alternative alone. Look-around, back-references, \b, inline
 // flags and possessive repeats are Errors, and so is a repeat of an unbounded repeat: (a+)+.
-GrammarPtr compile_regex(std::string_view pattern);
+GrammarPtr compile_regex(std::string_view pattern, const GrammarLimits& limits = {});
 
 // Context-free grammars without left recursion, at most 4,096 rules. Two notations:
 //   GBNF of llama.cpp: `root ::= ...`, "text", [class], ., ( ), |, * + ? {m,n}, # comments, rule names a-z A-Z 0-9 - _
@@ -74,10 +79,10 @@ GrammarPtr compile_regex(std::string_view pattern);
 //   comments.
 //     Templates, imports, %ignore, priorities and aliases are Errors.
 // A text with `::=` outside of quotes is GBNF. The start rule is `root` or `start`.
-GrammarPtr compile_ebnf(std::string_view text);
+GrammarPtr compile_ebnf(std::string_view text, const GrammarLimits& limits = {});
 
 // One of these texts. Throws for none, or one that is empty.
-GrammarPtr compile_choice(std::span<const std::string> texts);
+GrammarPtr compile_choice(std::span<const std::string> texts, const GrammarLimits& limits = {});
 
 // The same texts behind up to 32 characters of white space: answers behind a marker such as </think>.
 GrammarPtr with_leading_space(const GrammarPtr& grammar);

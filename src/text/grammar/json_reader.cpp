@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/printable.h"
 #include "text/grammar/json_schema.h"
 #include "text/grammar/regex.h"
@@ -75,13 +75,14 @@ SchemaReader::SchemaReader(const json::Value& root, GrammarBuilder& builder) : r
 
 // Size and depth before anything is made of the schema.
 void SchemaReader::measure() const {
+  const GrammarLimits& limits = b_.limits();
   size_t bytes = 0;
   std::vector<std::pair<const json::Value*, int>> open{{&root_, 0}};
   while (!open.empty()) {
     const auto [v, depth] = open.back();
     open.pop_back();
-    if (depth > 2 * kGrammarDepthMax)
-      fail(ErrorKind::invalid_argument, "the schema is nested more than {} schemas deep", kGrammarDepthMax);
+    if (depth > 2 * limits.depth)
+      fail_limit(kGrammarDepth, "the schema is nested more than {} schemas deep", limits.depth);
     bytes += 2;
     if (const std::string* s = v->string()) bytes += s->size() + 2;
     if (const json::Array* a = v->array())
@@ -91,8 +92,7 @@ void SchemaReader::measure() const {
         bytes += m.first.size() + 3;
         open.push_back({&m.second, depth + 1});
       }
-    if (bytes > kGrammarBytesMax)
-      fail(ErrorKind::invalid_argument, "the schema has more than {} bytes", kGrammarBytesMax);
+    if (bytes > limits.bytes) fail_limit(kGrammarBytes, "the schema has more than {} bytes", limits.bytes);
   }
 }
 
@@ -155,7 +155,7 @@ const json::Value& SchemaReader::resolve(const std::string& reference, const std
 }
 
 const json::Value* SchemaReader::target(const json::Value* schema, const std::string& path) const {
-  for (int hops = 0; hops < kGrammarDepthMax; ++hops) {
+  for (int hops = 0; hops < b_.limits().depth; ++hops) {
     const json::Object* o = schema->object();
     const json::Value* reference = o ? o->find("$ref") : nullptr;
     if (!reference || !reference->is_string()) break;

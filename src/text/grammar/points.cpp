@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "text/grammar/grammar.h"
 #include "text/tokenizer/unicode.h"
 
 namespace hearth::text::grammar {
@@ -233,7 +234,7 @@ Dfa json_character_dfa() {
   hex(u, "dD", d);
   hex(d, "cdefCDEF", low);
   tail(low, 2, accept);
-  Budget budget;
+  Budget budget(GrammarLimits{}.work);
   return one_character(nfa, start, accept, budget);
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/utf8.h"
 #include "text/tokenizer/unicode.h"
 
@@ -21,8 +21,8 @@ class RegexParser {
       : b_(builder), text_(text), use_(use) {}
 
   Expr parse() {
-    if (text_.size() > kGrammarBytesMax)
-      fail(ErrorKind::invalid_argument, "{} has {} bytes, the limit is {}", use_.what, text_.size(), kGrammarBytesMax);
+    if (text_.size() > b_.limits().bytes)
+      fail_limit(kGrammarBytes, "{} has {} bytes, the limit is {}", use_.what, text_.size(), b_.limits().bytes);
     if (!is_utf8(text_)) fail(ErrorKind::invalid_argument, "{} is not UTF-8", use_.what);
     groups_.emplace_back();
     while (at_ < text_.size()) one();
@@ -43,9 +43,10 @@ class RegexParser {
     bool loops = false, starts = false, ends = false;
   };
 
-  [[noreturn]] void bad(std::string_view why) const {
-    fail(ErrorKind::invalid_argument, "{} at byte {}: {}", use_.what, std::min(at_, text_.size()), why);
+  std::string placed(std::string_view why) const {
+    return fmt::format("{} at byte {}: {}", use_.what, std::min(at_, text_.size()), why);
   }
+  [[noreturn]] void bad(std::string_view why) const { throw Error(ErrorKind::invalid_argument, placed(why)); }
   bool next_is(std::string_view s) const { return text_.substr(at_).starts_with(s); }
   uint32_t take_point() {
     if (at_ >= text_.size()) bad("it ends too early");
@@ -96,8 +97,8 @@ class RegexParser {
       else if (next_is("?P=")) bad("back-references are not supported");
       else bad("this kind of group is not supported");
     }
-    if (groups_.size() > static_cast<size_t>(kGrammarDepthMax))
-      bad(fmt::format("groups are nested more than {} deep", kGrammarDepthMax));
+    if (const int most = b_.limits().depth; groups_.size() > static_cast<size_t>(most))
+      throw LimitError(std::string(kGrammarDepth), placed(fmt::format("groups are nested more than {} deep", most)));
     groups_.emplace_back();
   }
 

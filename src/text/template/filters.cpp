@@ -178,7 +178,7 @@ Value indent(Interpreter& in, const Value& v, const Args& args) {
   for (size_t i = 0; i < lines.list->items.size(); ++i) {
     const std::string_view line = lines.list->items[i].str();
     if (out.size() + line.size() + by.size() > in.bytes_max())
-      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
     if (i > 0) out += '\n';
     if (i == 0 ? first : blank || !line.empty()) out += by;
     out += line;

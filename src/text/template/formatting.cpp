@@ -13,7 +13,8 @@ namespace hearth::text::jinja {
 namespace {
 
 void bounded(Interpreter& in, const Text& out) {
-  if (out.size() > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+  if (out.size() > in.bytes_max())
+    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
 }
 
 // Appends s, with what escape(code point) gives in place of every character that it gives something for.

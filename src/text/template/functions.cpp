@@ -42,7 +42,7 @@ Value range(Interpreter& in, const Args& args) {
   const uint64_t by = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
   const uint64_t size = span == 0 ? 0 : (span - 1) / by + 1;
   if (size > static_cast<uint64_t>(in.limits().range_max))
-    throw Fault(fmt::format("a range of {} items, at most {} are allowed", size, in.limits().range_max));
+    throw Fault(fmt::format("a range of {} items, at most {} are allowed", size, in.limits().range_max), kRangeLimit);
   return Value::of(static_cast<Object*>(in.arena().make<Range>(start, step, static_cast<int64_t>(size))));
 }
 

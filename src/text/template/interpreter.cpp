@@ -45,7 +45,7 @@ Rendered Interpreter::run() {
 }
 
 Value Interpreter::string(std::string_view made) {
-  if (made.size() > bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", bytes_max()));
+  if (made.size() > bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", bytes_max()), kOutputLimit);
   return Value::of(arena_.copy(made));
 }
 
@@ -93,7 +93,7 @@ template <class T>
 void Interpreter::write(const T& s) {
   budget_.spend(1 + static_cast<int64_t>(s.size() / 256));
   if (out_->text.size() + s.size() > bytes_max())
-    throw Fault(fmt::format("the output is beyond {} bytes", bytes_max()));
+    throw Fault(fmt::format("the output is beyond {} bytes", bytes_max()), kOutputLimit);
   out_->text += s;
 }
 
@@ -228,7 +228,8 @@ Value Interpreter::call(const Value& callee, const Args& args) {
         auto& loop = *static_cast<Loop*>(callee.object);
         if (!loop.stmt->recursive) throw Fault("a loop must be marked 'recursive' to be called");
         if (args.positional.size() != 1 || !args.named.empty()) throw Fault("a recursive loop takes one argument");
-        if (calls_ >= limits_.recursion) throw Fault(fmt::format("calls nest more than {} deep", limits_.recursion));
+        if (calls_ >= limits_.recursion)
+          throw Fault(fmt::format("calls nest more than {} deep", limits_.recursion), kRecursionLimit);
         ++calls_;
         Output buffer{.text = text()};
         Output* const out = std::exchange(out_, &buffer);
@@ -247,7 +248,8 @@ Value Interpreter::call(const Value& callee, const Args& args) {
 
 Value Interpreter::call_macro(const Macro& macro, const Args& args) {
   const MacroDef& def = *macro.def;
-  if (calls_ >= limits_.recursion) throw Fault(fmt::format("calls nest more than {} deep", limits_.recursion));
+  if (calls_ >= limits_.recursion)
+    throw Fault(fmt::format("calls nest more than {} deep", limits_.recursion), kRecursionLimit);
   Scope* scope = arena_.make<Scope>(arena_, macro.scope);
   const size_t n = def.parameters.size();
   std::vector<bool> used(args.named.size(), false);

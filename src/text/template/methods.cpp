@@ -136,7 +136,7 @@ Value replace(Interpreter& in, const Value& self, const Args& args) {
   Text out = in.text();
   const auto add = [&](std::string_view part) {
     if (out.size() + part.size() > in.bytes_max())
-      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
     in.spend(1);
     out += part;
   };
@@ -287,7 +287,7 @@ Value join(Interpreter& in, const Value& self, const Args& args) {
   for (Value v; it->next(in, v); first = false) {
     const std::string_view s = text_of(v, "an item to join");
     if (out.size() + s.size() + self.length > in.bytes_max())
-      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
     if (!first) out += self.str();
     out += s;
   }
@@ -302,7 +302,7 @@ Value justified(Interpreter& in, const Value& self, const Args& args) {
   if (count_points(fill) != 1) throw Fault("the fill must be one character");
   if (width <= n) return self;
   if (width - n > static_cast<int64_t>(in.bytes_max() / fill.size()))
-    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
   const int64_t total = width - n;
   // str.center puts the odd space left when the width is odd.
   const int64_t left = align == '<' ? 0 : align == '>' ? total : total / 2 + (total & width & 1);
@@ -318,7 +318,7 @@ Value zfill(Interpreter& in, const Value& self, const Args& args) {
   const int64_t missing = index_of(args.positional[0], "the width") - *length_of(in, self);
   if (missing <= 0) return self;
   if (missing > static_cast<int64_t>(in.bytes_max()))
-    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
   const std::string_view s = self.str();
   Text out = in.text();
   const size_t sign = s.starts_with('-') || s.starts_with('+') ? 1 : 0;

@@ -129,7 +129,8 @@ Value repeated(Interpreter& in, const Value& v, int64_t times) {
   if (v.is_string()) {
     if (v.length == 0 || times == 0) return Value::of(std::string_view(""));
     if (static_cast<size_t>(times) > in.bytes_max() / v.length)
-      throw Fault(fmt::format("a string of {} times {} bytes is beyond {} bytes", times, v.length, in.bytes_max()));
+      throw Fault(fmt::format("a string of {} times {} bytes is beyond {} bytes", times, v.length, in.bytes_max()),
+                  kOutputLimit);
     Text s = in.text();
     s.reserve(v.length * static_cast<size_t>(times));
     for (int64_t i = 0; i < times; ++i) s += v.str();
@@ -282,7 +283,8 @@ Value arithmetic(Interpreter& in, Op op, const Value& a, const Value& b) {
   if (op == Op::mod && a.is_string()) return in.string(percent_format(in, a.str(), b));
   if (op == Op::add && a.is_string() && b.is_string()) {
     Text s = in.text();
-    if (a.length + b.length > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+    if (a.length + b.length > in.bytes_max())
+      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
     s.reserve(a.length + b.length);
     s += a.str();
     s += b.str();

@@ -262,7 +262,8 @@ Value join(Interpreter& in, const Value& v, const Args& args) {
   for (Value x; it->next(in, x); is_first = false) {
     if (!is_first) out += between;
     append_str(in, out, path.get(in, x));
-    if (out.size() > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+    if (out.size() > in.bytes_max())
+      throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
   }
   return in.string(out);
 }
@@ -385,7 +386,7 @@ Value batch(Interpreter& in, const Value& v, const Args& args) {
     row->items.push_back(x);
   }
   if (row && a[1] && !a[1]->is(Type::none)) {
-    if (n > in.limits().range_max) throw Fault(fmt::format("batch: rows of {} items are too long", n));
+    if (n > in.limits().range_max) throw Fault(fmt::format("batch: rows of {} items are too long", n), kRangeLimit);
     while (static_cast<int64_t>(row->items.size()) < n) row->items.push_back(*a[1]);
   }
   return stream(in.iterate(Value::of(rows)));
@@ -396,7 +397,7 @@ Value slices(Interpreter& in, const Value& v, const Args& args) {
   const int64_t n = index_of(*a[0], "slices");
   if (!in.apply_test("iterable", v, {})) return stream(lazily(in, v));
   if (n == 0) throw Fault("slice: integer division or modulo by zero");
-  if (n > in.limits().range_max) throw Fault(fmt::format("slice: {} columns are too many", n));
+  if (n > in.limits().range_max) throw Fault(fmt::format("slice: {} columns are too many", n), kRangeLimit);
   const List* all = in.to_list(v);
   List* columns = in.new_list();
   const auto size = static_cast<int64_t>(all->items.size());

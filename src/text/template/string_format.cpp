@@ -13,7 +13,8 @@ namespace hearth::text::jinja {
 namespace {
 
 void bounded(Interpreter& in, const Text& out) {
-  if (out.size() > in.bytes_max()) throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+  if (out.size() > in.bytes_max())
+    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
 }
 
 struct Spec {
@@ -72,7 +73,7 @@ Text padded(Interpreter& in, const Spec& spec, std::string_view sign, const Text
   const auto points = static_cast<int64_t>(count_points(body.bytes()) + count_points(sign));
   const int64_t missing = std::max<int64_t>(spec.width - points, 0);
   if (missing > static_cast<int64_t>(in.bytes_max()))
-    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()));
+    throw Fault(fmt::format("a string is beyond {} bytes", in.bytes_max()), kOutputLimit);
   const char align = spec.align ? spec.align : default_align;
   const int64_t behind = align == '<' ? missing : align == '^' ? missing - missing / 2 : 0;
   Text out = in.text();

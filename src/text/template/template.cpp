@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/utf8.h"
 #include "text/template/ast.h"
 #include "text/template/interpreter.h"
@@ -43,6 +43,7 @@ Rendered Template::render(const RenderInput& input, const RenderLimits& limits) 
   try {
     return interpreter.run();
   } catch (const Fault& f) {
+    if (!f.limit().empty()) fail_limit(f.limit(), "{}, line {}: {}", name_, interpreter.line(), f.what());
     fail(ErrorKind::invalid_argument, "{}, line {}: {}", name_, interpreter.line(), f.what());
   }
 }

@@ -29,6 +29,11 @@ struct RenderLimits {
   std::function<int64_t()> now_ms;  // monotonic; empty: the steady clock
 };
 
+// What LimitError calls them; output_bytes and input_bytes are one.
+inline constexpr std::string_view kStepsLimit = "template-steps", kOutputLimit = "template-output",
+                                  kRangeLimit = "template-range", kRecursionLimit = "template-recursion",
+                                  kTimeLimit = "template-time";
+
 struct RenderInput {
   // Names and their values; keys are unique. Strings must be UTF-8.
   std::vector<std::pair<std::string, const json::Value*>> variables;
@@ -53,8 +58,8 @@ class Template {
   Template& operator=(Template&&) noexcept;
   ~Template();
 
-  // Throws Error{invalid_argument} with the template's name and line when the template fails, calls raise_exception,
-  // or passes a limit. Any thread, any number at once.
+  // Throws Error{invalid_argument} with the template's name and line when the template fails or calls raise_exception,
+  // LimitError when it passes a limit. Any thread, any number at once.
   Rendered render(const RenderInput& input, const RenderLimits& limits = {}) const;
 
   const Ast& ast() const { return *ast_; }

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "text/template/template.h"
+
 namespace hearth::text::jinja {
 namespace {
 
@@ -18,9 +20,10 @@ Budget::Budget(int64_t steps, int64_t wall_ms, std::function<int64_t()> now_ms)
 }
 
 void Budget::check() {
-  if (left_ < 0) throw Fault(fmt::format("the template needs more than {} steps", total_));
+  if (left_ < 0) throw Fault(fmt::format("the template needs more than {} steps", total_), kStepsLimit);
   next_check_ = left_ - kCheckEvery;
-  if (now_ms_() - begin_ms_ > wall_ms_) throw Fault(fmt::format("the template needs more than {} ms", wall_ms_));
+  if (now_ms_() - begin_ms_ > wall_ms_)
+    throw Fault(fmt::format("the template needs more than {} ms", wall_ms_), kTimeLimit);
   if (next_check_ < 0) next_check_ = 0;
 }
 

@@ -14,10 +14,15 @@
 
 namespace hearth::text::jinja {
 
-// What a template does wrong; the renderer adds template name and line and throws hearth::Error{invalid_argument}.
+// What a template does wrong; the renderer adds template name and line and throws hearth::Error{invalid_argument}, or
+// LimitError where a limit of RenderLimits is named.
 class Fault : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Fault(const std::string& what, std::string_view limit = {}) : std::runtime_error(what), limit_(limit) {}
+  std::string_view limit() const { return limit_; }
+
+ private:
+  std::string_view limit_;  // one of the names in template.h; empty: none was passed
 };
 
 // Steps left, and the clock that bounds them. Every evaluation step, element visited and 64 bytes made cost one.

@@ -69,8 +69,8 @@ TEST(GrammarLimits, deep_and_hostile_grammars_are_refused_quickly) {
   std::string short_chain = "root ::= r0\n";
   for (int i = 0; i < 200; ++i) short_chain += fmt::format("r{} ::= r{}\n", i, i + 1);
   expect_quick_refusal("deep", [&] { compile_ebnf(short_chain + "r200 ::= \"a\"\n"); });
-  expect_quick_refusal("limit", [] { compile_regex(std::string(kGrammarBytesMax + 1, 'a')); });
-  expect_quick_refusal("limit", [] { compile_ebnf("root ::= \"" + std::string(kGrammarBytesMax, 'a') + "\""); });
+  expect_quick_refusal("limit", [] { compile_regex(std::string(GrammarLimits{}.bytes + 1, 'a')); });
+  expect_quick_refusal("limit", [] { compile_ebnf("root ::= \"" + std::string(GrammarLimits{}.bytes, 'a') + "\""); });
   expect_quick_refusal("more than", [] { compile_regex("a{99999999}"); });
   // A table of subsets would have 2^40 entries; each \w is a thousand ranges.
   expect_quick_refusal("too large", [] { compile_regex(repeated("[\\w\\d]", 30'000)); });
@@ -85,7 +85,7 @@ TEST(GrammarLimits, deep_and_hostile_grammars_are_refused_quickly) {
   }();
   expect_quick_refusal("nested more than", [&] { compile_json_schema(deep, {}); });
   json::Object wide;
-  wide["description"] = std::string(kGrammarBytesMax, 'x');
+  wide["description"] = std::string(GrammarLimits{}.bytes, 'x');
   expect_quick_refusal("bytes", [&] { compile_json_schema(json::Value(wide), {}); });
   // 3^30 combinations.
   std::string product = "true";
