@@ -21,6 +21,15 @@ size_t RequestHead::header_count(std::string_view name) const {
       std::count_if(headers.begin(), headers.end(), [&](const Header& h) { return same_token(h.first, name); }));
 }
 
+bool lists_token(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), item.size() + 1));
+    if (same_token(trim(item), token)) return true;
+  }
+  return false;
+}
+
 bool RequestHead::wants_websocket() const {
   const auto upgrade = header("upgrade");
   return method == "GET" && upgrade && same_token(*upgrade, "websocket");

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +35,9 @@ struct HttpLimits {
   size_t socket_send_bytes = 256 << 10;   // the system's buffer per connection; 0: its choice
   size_t pipelined_bytes_max = 64 << 10;  // of later requests, read while one is answered
 };
+
+// Those that a client can run into, as Handlers::on_limit is told. body: BodyPlan::bytes_max.
+enum class HttpLimit : uint8_t { request_line, head, headers, head_time, body, body_idle, connections, slow_reader };
 
 // A request without its body. All parts have passed the grammar: names are tokens, values hold no control character but
 // tab, one Host for HTTP/1.1.
@@ -82,10 +86,15 @@ struct Handlers {
   // The body of answers that the server gives by itself (400, 408, 413, 414, 417, 431, 500, 501, 503, 505). Empty: the
   // sentence as text/plain. path: of the request, as far as one can be made out in bytes that may be none; else empty.
   std::function<Response(int status, std::string_view sentence, std::string_view path)> error_body{};
+  // A client was refused or cut for passing one of HttpLimits. `head`: of the request at hand, where it is known: of
+  // body it always is. May be empty.
+  std::function<void(HttpLimit limit, const RequestHead& head)> on_limit{};
 };
 
 // ASCII letters without case.
 bool same_token(std::string_view a, std::string_view b);
+// Whether a comma-separated list names the token.
+bool lists_token(std::string_view list, std::string_view token);
 
 // %41 to A. Absent for a bad escape or a NUL. With plus_is_space as in forms.
 enum class Plus { literal, space };

@@ -57,6 +57,7 @@ struct Core {
 
   std::vector<std::shared_ptr<Connection>> all();
   Response error_response(int status, std::string_view sentence, std::string_view path) const noexcept;
+  void passed(HttpLimit limit, const RequestHead& head = {}) const noexcept;
 
   const ServerOptions options;
   const Handlers handlers;

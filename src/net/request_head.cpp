@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kBlankLinesMax = 2;
 constexpr size_t kMethodBytesMax = 32;
 
-Refusal bad(std::string sentence) { return {400, std::move(sentence)}; }
+Refusal bad(std::string sentence) { return {400, std::move(sentence), {}}; }
 
 std::string_view take_line(std::string_view& bytes) {
   const std::string_view line = bytes.substr(0, bytes.find("\r\n"));
@@ -65,22 +65,13 @@ std::optional<Refusal> parse_request_line(std::string_view line, ParsedHead& out
   if (version.size() != 8 || !version.starts_with("HTTP/") || !is_digit(version[5]) || version[6] != '.' ||
       !is_digit(version[7]))
     return bad("the request line does not end with HTTP/1.1");
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") return Refusal{505, "this server speaks HTTP/1.1 and HTTP/1.0"};
-  if (method == "CONNECT") return Refusal{501, "this server is no proxy: CONNECT is not supported"};
+  if (version != "HTTP/1.1" && version != "HTTP/1.0")
+    return Refusal{505, "this server speaks HTTP/1.1 and HTTP/1.0", {}};
+  if (method == "CONNECT") return Refusal{501, "this server is no proxy: CONNECT is not supported", {}};
   out.minor = version.back() - '0';
   out.head.method = method;
   out.head.target = line.substr(first + 1, last - first - 1);
   return parse_target(out.head, authority);
-}
-
-// Whether a comma-separated list names the token.
-bool lists(std::string_view list, std::string_view token) {
-  while (!list.empty()) {
-    const std::string_view item = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(list.size(), item.size() + 1));
-    if (same_token(trim(item), token)) return true;
-  }
-  return false;
 }
 
 std::optional<Refusal> parse_host(const ParsedHead& parsed, std::string_view authority) {
@@ -104,7 +95,7 @@ std::optional<Refusal> parse_framing(ParsedHead& parsed) {
   if (codings == 1) {
     if (parsed.minor == 0) return bad("an HTTP/1.0 request cannot have a Transfer-Encoding");
     if (!same_token(*head.header("transfer-encoding"), "chunked"))
-      return Refusal{501, "the only Transfer-Encoding understood is chunked"};
+      return Refusal{501, "the only Transfer-Encoding understood is chunked", {}};
     parsed.chunked = true;
   }
   if (lengths == 1) {
@@ -126,9 +117,11 @@ std::variant<std::optional<size_t>, Refusal> HeadScanner::scan(std::string_view 
     looked_at_ = std::min(end, bytes.size());
     const size_t line_bytes = looked_at_ - line_begin_;
     if (lines_ == 0 && line_bytes > limits_.request_line_bytes)
-      return Refusal{414, "the request line has more than " + std::to_string(limits_.request_line_bytes) + " bytes"};
+      return Refusal{414, "the request line has more than " + std::to_string(limits_.request_line_bytes) + " bytes",
+                     HttpLimit::request_line};
     if (looked_at_ + (end < bytes.size() ? 2 : 0) > limits_.head_bytes)
-      return Refusal{431, "the request's headers have more than " + std::to_string(limits_.head_bytes) + " bytes"};
+      return Refusal{431, "the request's headers have more than " + std::to_string(limits_.head_bytes) + " bytes",
+                     HttpLimit::head};
     if (end >= bytes.size()) return std::nullopt;
     if (bytes[end] == '\0') return bad("the request's headers hold a zero byte");
     if (bytes[end] == '\n') return bad("a line of the request's headers ends with LF alone");
@@ -137,7 +130,8 @@ std::variant<std::optional<size_t>, Refusal> HeadScanner::scan(std::string_view 
     looked_at_ = line_begin_ = end + 2;
     if (line_bytes > 0) {
       if (++lines_ > limits_.headers_max + 1)
-        return Refusal{431, "the request has more than " + std::to_string(limits_.headers_max) + " headers"};
+        return Refusal{431, "the request has more than " + std::to_string(limits_.headers_max) + " headers",
+                       HttpLimit::headers};
     } else if (lines_ > 0) {
       return std::optional(looked_at_);
     } else if (++blanks_ > kBlankLinesMax) {
@@ -176,7 +170,8 @@ std::variant<ParsedHead, Refusal> parse_head(std::string_view bytes, const HttpL
   if (auto refusal = parse_request_line(take_line(bytes), out, authority)) return std::move(*refusal);
   for (std::string_view line = take_line(bytes); !line.empty(); line = take_line(bytes)) {
     if (line.front() == ' ' || line.front() == '\t') return bad("a header is folded over several lines");
-    if (out.head.headers.size() == limits.headers_max) return Refusal{431, "the request has too many headers"};
+    if (out.head.headers.size() == limits.headers_max)
+      return Refusal{431, "the request has too many headers", HttpLimit::headers};
     auto header = parse_header_line(line);
     if (!header) return bad("a header of the request is not NAME: VALUE");
     out.head.headers.push_back(std::move(*header));
@@ -186,9 +181,10 @@ std::variant<ParsedHead, Refusal> parse_head(std::string_view bytes, const HttpL
 
   out.keep_alive = out.minor == 1;
   for (const auto& [name, value] : out.head.headers)
-    if (same_token(name, "connection") && lists(value, "close")) out.keep_alive = false;
+    if (same_token(name, "connection") && lists_token(value, "close")) out.keep_alive = false;
   if (const auto expect = out.head.header("expect"); expect && out.minor == 1) {
-    if (!same_token(*expect, "100-continue")) return Refusal{417, "the only expectation understood is 100-continue"};
+    if (!same_token(*expect, "100-continue"))
+      return Refusal{417, "the only expectation understood is 100-continue", {}};
     out.expects_continue = true;
   }
   return out;

@@ -17,6 +17,7 @@ namespace hearth::net {
 struct Refusal {
   int status;
   std::string sentence;
+  std::optional<HttpLimit> limit{};  // that was passed
 };
 
 // Watches a head arrive, so that one over a limit is refused before it is complete. Bytes are looked at once.

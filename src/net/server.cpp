@@ -92,6 +92,15 @@ Response Core::error_response(int status, std::string_view sentence, std::string
   return {.status = status, .body = std::string(sentence) + "\n", .content_type = "text/plain; charset=utf-8"};
 }
 
+void Core::passed(HttpLimit limit, const RequestHead& head) const noexcept {
+  if (!handlers.on_limit) return;
+  try {
+    handlers.on_limit(limit, head);
+  } catch (const std::exception& e) {
+    log::error("net", "on_limit failed: {}", e.what());
+  }
+}
+
 // A listening socket and its loop of accepts, on a strand of its own.
 class Acceptor {
  public:
@@ -180,6 +189,7 @@ class Acceptor {
     }
     const size_t limit = core_.options.limits.connections_max;
     const bool refused = open >= limit && !evict_oldest();
+    if (refused) core_.passed(HttpLimit::connections);
     if (refused && open >= limit + kRefusalsMax) return;
     const int family = from.ss_family;
     Socket socket(asio::make_strand(core_.io.get_executor()), asio::generic::stream_protocol(family, 0), fd.get());

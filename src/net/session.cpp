@@ -92,8 +92,11 @@ void Session::on_deadline() {
       if (in_.empty()) return close(Exchange::End::cut);
       idle_since = kBusy;
       path_ = path_said(in_);
-      return refuse(408, fmt::format("the request's headers took more than {} ms", limits_.head_time.count()));
-    case State::body: return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()));
+      return refuse(408, fmt::format("the request's headers took more than {} ms", limits_.head_time.count()),
+                    HttpLimit::head_time);
+    case State::body:
+      return refuse(408, fmt::format("no part of the body came for {} ms", limits_.body_idle.count()),
+                    HttpLimit::body_idle);
     case State::exchange: return watch();
     case State::lingers: return close(Exchange::End::cut);
     case State::answering:
@@ -167,7 +170,7 @@ bool Session::advance_head() {
   if (const auto* refusal = std::get_if<Refusal>(&scanned)) {
     idle_since = kBusy;
     path_ = path_said(in_);
-    return refuse(refusal->status, refusal->sentence), false;
+    return refuse(refusal->status, refusal->sentence, refusal->limit), false;
   }
   const auto size = std::get<std::optional<size_t>>(scanned);
   if (!size) return false;
@@ -177,7 +180,8 @@ bool Session::advance_head() {
   in_.erase(0, *size);
   scanner_.reset();
   deadline_.cancel();
-  if (const auto* refusal = std::get_if<Refusal>(&parsed)) return refuse(refusal->status, refusal->sentence), false;
+  if (const auto* refusal = std::get_if<Refusal>(&parsed))
+    return refuse(refusal->status, refusal->sentence, refusal->limit), false;
 
   parsed_ = std::move(std::get<ParsedHead>(parsed));
   path_ = parsed_.head.path;
@@ -201,8 +205,10 @@ bool Session::advance_head() {
   }
 
   if (parsed_.content_length.value_or(0) > body_bytes_max_)
-    return refuse(413, fmt::format("the body has {} bytes, at most {} are accepted", *parsed_.content_length,
-                                   body_bytes_max_)),
+    return refuse(
+               413,
+               fmt::format("the body has {} bytes, at most {} are accepted", *parsed_.content_length, body_bytes_max_),
+               HttpLimit::body),
            false;
   body_.clear();
   chunks_ = {};
@@ -228,7 +234,7 @@ bool Session::advance_body() {
       case ChunkedDecoder::Result::done: return dispatch();
       case ChunkedDecoder::Result::malformed: return refuse(400, "the body is not in valid chunks"), false;
       case ChunkedDecoder::Result::too_large:
-        return refuse(413, fmt::format("the body has more than {} bytes", body_bytes_max_)), false;
+        return refuse(413, fmt::format("the body has more than {} bytes", body_bytes_max_), HttpLimit::body), false;
     }
   }
   const size_t n = std::min<size_t>(*parsed_.content_length - body_.size(), in_.size());
@@ -253,7 +259,8 @@ bool Session::dispatch() {
   return false;
 }
 
-void Session::refuse(int status, std::string_view sentence) {
+void Session::refuse(int status, std::string_view sentence, std::optional<HttpLimit> limit) {
+  if (limit) core_.passed(*limit, parsed_.head);
   log::debug("net", "{}: refused with {}: {}", peer_.address, status, sentence);
   answer(core_.error_response(status, sentence, path_), true);
 }
@@ -447,6 +454,7 @@ void Session::close(Exchange::End end) {
   pace_.cancel();
   stall_.cancel();
   if (exchange_) exchange_->take_back();
+  if (end == Exchange::End::too_slow) core_.passed(HttpLimit::slow_reader, parsed_.head);
   error_code ignored;
   if (end == Exchange::End::too_slow) socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   socket_.close(ignored);

@@ -53,7 +53,7 @@ class Session final : public Connection, public ExchangePort {
   bool advance_body();
   bool dispatch();
 
-  void refuse(int status, std::string_view sentence);
+  void refuse(int status, std::string_view sentence, std::optional<HttpLimit> limit = std::nullopt);
   void answer_later(Response response, bool close);
   void answer(Response response, bool close);
   void flush();

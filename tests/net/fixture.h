@@ -92,6 +92,7 @@ class Server {
       if (on_other) return on_other(std::move(request), std::move(exchange));
       exchange->send(text("no such path", 404));
     };
+    handlers.on_limit = [this](HttpLimit limit, const RequestHead& head) { limits.put({limit, head.path}); };
     server = std::make_unique<HttpServer>(std::move(options), std::move(handlers));
   }
   ~Server() { server.reset(); }
@@ -100,6 +101,7 @@ class Server {
   RawClient client() const { return RawClient(port()); }
 
   Awaited<std::shared_ptr<Exchange>> held;
+  Awaited<std::pair<HttpLimit, std::string>> limits;                 // that were passed; the path
   std::function<void(Request, std::shared_ptr<Exchange>)> on_other;  // set before requests come
   std::unique_ptr<HttpServer> server;
 };

@@ -139,6 +139,42 @@ TEST(HttpLimits, slow_heads_and_bodies) {
   }
 }
 
+TEST(HttpLimits, each_one_that_is_passed_is_told_once) {
+  HttpLimits limits{.head_bytes = 4 << 10, .head_time = 50ms, .body_idle = 50ms, .connections_max = 2};
+  Server server({.limits = limits}, 1000);
+  const std::string chunked = "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n";
+  const std::string body = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\na";
+  std::string headers;
+  for (int i = 0; i < 101; ++i) headers += "X: y\r\n";
+  limits.request_line_bytes = 100;
+  Server lines({.limits = limits});
+  EXPECT_EQ(status_of(lines, get("/" + std::string(100, 'a'))), 414);
+  EXPECT_EQ(lines.limits.get(1s)->first, HttpLimit::request_line);
+  for (const auto& [bytes, limit, path] : std::vector<std::tuple<std::string, HttpLimit, std::string>>{
+           {get("/hello", "X: " + std::string(4 << 10, 'x') + "\r\n"), HttpLimit::head, ""},
+           {get("/hello", headers), HttpLimit::headers, ""},
+           {post("/echo", std::string(1001, 'x')), HttpLimit::body, "/echo"},
+           {chunked, HttpLimit::body, "/echo"},
+           {body, HttpLimit::body_idle, "/echo"},
+           {"GET /hello", HttpLimit::head_time, ""}}) {
+    EXPECT_GE(status_of(server, bytes), 400);
+    const auto told = server.limits.get(1s);
+    ASSERT_TRUE(told) << bytes.substr(0, 100);
+    EXPECT_EQ(told->first, limit) << bytes.substr(0, 100);
+    EXPECT_EQ(told->second, path) << bytes.substr(0, 100);
+  }
+  std::vector<RawClient> busy;
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  for (int i = 0; i < 2; ++i) {
+    busy.push_back(server.client());
+    busy.back().send(get("/hold"));
+    exchanges.push_back(server.held.get().value());
+  }
+  EXPECT_EQ(server.client().ask(get("/hello")).status, 503);
+  EXPECT_EQ(server.limits.get(1s)->first, HttpLimit::connections);
+  EXPECT_EQ(server.limits.count(), 7u);
+}
+
 TEST(HttpLimits, idle_connections_end) {
   HttpLimits limits;
   limits.keep_alive_idle = 50ms;
