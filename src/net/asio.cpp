@@ -1,3 +1,2 @@
-// Asio and Beast, compiled once.
+// Asio, compiled once.
 #include <boost/asio/impl/src.hpp>
-#include <boost/beast/src.hpp>

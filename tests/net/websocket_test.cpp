@@ -88,7 +88,8 @@ class EchoServer : public Server {
                                             holder->reset();
                                             closed.put(code);
                                           },
-                                      .on_drained = [this] { drained.put(true); }});
+                                      .on_drained = [this] { drained.put(true); },
+                                      .on_limit = [this](WebSocketLimit limit) { limits.put(limit); }});
       *holder = socket;
       sockets.put(std::move(socket));
     };
@@ -109,6 +110,7 @@ class EchoServer : public Server {
   Awaited<std::string> messages;
   Awaited<int> closed;
   Awaited<bool> drained;
+  Awaited<WebSocketLimit> limits;
 };
 
 TEST(WebSocket, echoes_and_closes) {
@@ -210,6 +212,80 @@ TEST(WebSocket, the_owner_names_the_code_of_a_message_that_is_too_large) {
   EXPECT_EQ(read_frame(client).payload.size(), 1000u);
 }
 
+// Its first bytes say that it is too large: nothing more of it is waited for.
+TEST(WebSocket, a_frame_that_is_too_large_is_refused_by_its_header) {
+  for (const int code : {1009, 4413}) {
+    EchoServer server({.message_bytes_max = 1000, .too_big_code = code});
+    RawClient client = server.open();
+    client.send(frame_of(kText, std::string(1001, 'x')).substr(0, 8));
+    EXPECT_EQ(read_frame(client).close_code(), code);
+    EXPECT_TRUE(client.wait_closed(1000));
+    EXPECT_EQ(server.closed.get(1s), code);
+    EXPECT_EQ(server.limits.get(1s), WebSocketLimit::message);
+  }
+}
+
+// What the server has for a client is bounded by not listening to it, not by cutting it: all is answered in the end.
+TEST(WebSocket, who_sends_and_does_not_read_is_not_heard_for_a_while) {
+  constexpr size_t kMessage = 1'000'000, kMessages = 9;
+  EchoServer server({.send_bytes_max = 4 << 20});
+  RawClient client = server.open();
+  const auto socket = server.sockets.get().value();
+  std::thread sender([&] {
+    for (size_t i = 0; i < kMessages; ++i)
+      client.send(frame_of(kText, std::string(kMessage, static_cast<char>('a' + i))));
+  });
+  // More than half of what may wait does wait: the rest stays in the system's buffers.
+  EXPECT_TRUE(eventually([&] { return socket->buffered() > (2 << 20); }));
+  std::this_thread::sleep_for(50ms);
+  EXPECT_LE(socket->buffered(), 4u << 20);
+  EXPECT_LT(server.messages.count(), kMessages);
+  for (size_t i = 0; i < kMessages; ++i) {
+    const Frame f = read_frame(client);
+    ASSERT_EQ(f.opcode, kText) << i;
+    EXPECT_EQ(f.payload, std::string(kMessage, static_cast<char>('a' + i)));
+  }
+  sender.join();
+  EXPECT_EQ(server.closed.count(), 0u);
+}
+
+// As long as nobody knows who it is: short messages, and it is the first to make room.
+TEST(WebSocket, strangers_have_little_room) {
+  EchoServer server({.message_bytes_max = 1000, .stranger_bytes_max = 100}, {.limits = {.connections_max = 2}});
+  RawClient first = server.open();
+  first.send(frame_of(kText, std::string(100, 'x')));
+  EXPECT_EQ(read_frame(first).payload.size(), 100u);
+  const auto known = server.sockets.get().value();
+  RawClient second = server.open();
+  second.send(frame_of(kText, std::string(101, 'x')).substr(0, 8));
+  EXPECT_EQ(read_frame(second).close_code(), 1009);
+  second.close();
+  EXPECT_EQ(server.closed.get(1s), 1009);
+  ASSERT_TRUE(eventually([&] { return server.server->connections() == 1; }));
+  known->welcome();
+  first.send(frame_of(kText, std::string(1000, 'x')));
+  EXPECT_EQ(read_frame(first).payload.size(), 1000u);
+  RawClient third = server.open();  // who is known stays, and a stranger goes
+  RawClient fourth = server.open();
+  EXPECT_TRUE(third.wait_closed(1000));
+  EXPECT_EQ(server.closed.get(1s), 1006);
+  first.send(frame_of(kText, "still here"));
+  EXPECT_EQ(read_frame(first).payload, "still here");
+}
+
+TEST(WebSocket, fragments_of_nothing_end) {
+  EchoServer server;
+  RawClient client = server.open();
+  std::thread sender([&] {
+    std::string bomb = frame_of(kText, "", false);
+    for (int i = 0; i < 20'000; ++i) bomb += frame_of(kContinuation, "", false);
+    client.send(bomb);
+  });
+  EXPECT_EQ(read_frame(client).close_code(), 1009);
+  sender.join();
+  EXPECT_EQ(server.closed.get(1s), 1009);
+}
+
 TEST(WebSocket, split_UTF_8_and_split_frames) {
   EchoServer server;
   RawClient client = server.open();
@@ -254,6 +330,7 @@ TEST(WebSocket, pings_and_idle_end) {
   RawClient silent = server.open();
   EXPECT_EQ(read_frame(silent).opcode, kPing);
   EXPECT_EQ(server.closed.get(2s), 1006);  // it never sent a pong
+  EXPECT_EQ(server.limits.get(1s), WebSocketLimit::idle);
   RawClient alive = server.open();
   for (int i = 0; i < 40; ++i) {
     const Frame f = read_frame(alive);
@@ -277,6 +354,7 @@ TEST(WebSocket, slow_readers) {
   while (socket->send(message)) {
   }
   EXPECT_EQ(server.closed.get(2s), 1006);
+  EXPECT_EQ(server.limits.get(1s), WebSocketLimit::slow_reader);
 }
 
 TEST(WebSocket, abort_does_not_wait_for_a_reader) {
