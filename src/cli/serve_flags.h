@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/context.h"
 #include "cli/engine_flags.h"
+#include "cli/limit_flag.h"
 #include "cli/sampling_flags.h"
 
 namespace hearth::cli {
@@ -85,6 +86,7 @@ inline constexpr std::array kRowFlags = {
          .value = "NAME",
          .help = "how the model writes calls of tools: hermes, qwen3-coder, minicpm5, gemma4, llama3, mistral, "
                  "mistral-args, generic (default: as its chat template and vocabulary say)"},
+    kLimitFlag,
     unset_flag("hlg-sampling"),
     unset_flag("hlg-width"),
     unset_flag("hlg-toe"),
@@ -101,8 +103,8 @@ consteval Flag row_flag(std::string_view name) {
   throw "no row flag has this name";
 }
 
-// Worker flags that the front's answers name too: they hold from its start to its end.
-inline constexpr std::string_view kFixedFlags[] = {"memory-budget", "numerics"};
+// Worker flags that the front goes by too: they hold from its start to its end.
+inline constexpr std::string_view kFixedFlags[] = {"memory-budget", "numerics", "limit"};
 bool is_fixed(std::string_view flag);
 
 // The arguments that say the same to `hearth worker`: every kWorkerFlags value that was given; those of kFixedFlags as

@@ -168,6 +168,7 @@ server::FrontOptions front_options(const Args& args, const hub::Env& env, const 
   if (const auto dialect = args.text("tool-dialect")) text::tool_dialect(*dialect);  // or says which there are
   o.settings.version = fmt::format("{} ({})", kVersionText, commit());
   o.settings.numerics = *args.text("numerics");
+  o.settings.limits = read_limits(args.texts("limit"));
   o.settings.strict_admission = *args.text("admission") == "strict";
   o.settings.ping = std::chrono::milliseconds(static_cast<int64_t>(*args.seconds("sse-ping") * 1000));
   o.settings.memory_budget = workers->memory_budget();

@@ -172,6 +172,7 @@ Frame to_frame(const Event& e) {
       o["reason"] = e.reason;
       some("code", e.code);
       some("param", e.param);
+      some("limit", e.limit);
       if (e.needed_bytes > 0) {
         o["needed_bytes"] = e.needed_bytes;
         o["usable_bytes"] = e.usable_bytes;
@@ -205,6 +206,7 @@ Event event_of(const Frame& frame) {
   if (const json::Value* signal = body.get("signal")) e.signal = *signal;
   e.code = text_of(body, "code");
   e.param = text_of(body, "param");
+  e.limit = text_of(body, "limit");
   e.needed_bytes = whole_of(body, "needed_bytes");
   e.usable_bytes = whole_of(body, "usable_bytes");
   if (const json::Value* usage = body.get("usage")) e.usage = usage_of(*usage);

@@ -72,6 +72,7 @@ struct Event {
   std::string code;        // error: context_length_exceeded, ...
   std::string param;       // error: the field at fault
   bool untaken = false;    // error worker_lost: it ended before it read the request, which may go to the next worker
+  std::string limit;       // error: the name of the limit that was passed
   int64_t needed_bytes = 0, usable_bytes = 0;  // error of a load that memory is too short for
   Usage usage;  // admitted (prompt, cached, max_tokens), finish; error of a prompt that is too long: prompt, and
                 // max_tokens is the context

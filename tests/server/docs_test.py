@@ -1,7 +1,8 @@
 """docs/server-api.md against the server's own table and fields; the figures of docs/operations.md against /metrics."""
 import re
+import subprocess
 
-from running import ROOT
+from running import BINARY, ROOT
 
 PAGE = (ROOT / "docs" / "server-api.md").read_text()
 ROWS = re.findall(r"^\| `([A-Z]+) (/\S*)` \| (\w+) \|", PAGE, re.M)

@@ -252,6 +252,10 @@ int run(Context& context) {
 }  // namespace
 
 const Command kServe = {
+  if (asks_for_limits(context.args().texts("limit"))) {
+    context.write_out(limits_help());
+    return 0;
+  }
     .name = "serve",
     .aliases = "",
     .summary = "a server for OpenAI and Anthropic clients",

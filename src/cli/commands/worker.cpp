@@ -228,6 +228,7 @@ server::WorkerModel text_of(const Context& context, const std::shared_ptr<model:
   model.text = std::make_unique<model::ModelText>(*opened, model.name);
   model.defaults = sampling_defaults(context, opened->generation_config());
   model.tool_dialect = dialect_named(context);
+  model.limits = read_limits(context.args().texts("limit"));
   return model;
 }
 
@@ -303,6 +304,7 @@ int run(Context& context) {
     model.defaults = sampling_defaults(context, loaded.engine->model().generation_config());
     model.facts["sampling_defaults"] = model.defaults;
     model.tool_dialect = dialect_named(context);
+    model.limits = read_limits(context.args().texts("limit"));
     model.scheduler.demote_idle =
         std::chrono::nanoseconds(static_cast<int64_t>(*context.args().seconds("demote-idle") * 1e9));
     model.scheduler.prefix_bytes = *context.args().bytes("prompt-cache");

@@ -7,13 +7,14 @@
 #include "server/dialects/conversation.h"
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 
 namespace hearth::server::anthropic {
 namespace {
 
 constexpr Field kConversation[] = {
     {"model", FieldType::string, "a name of /v1/models; empty: the default model", 0, 1024},
-    {"messages", FieldType::array, "the conversation", 1, 8192, {}, true},
+    {"messages", FieldType::array, "the conversation", 1, most::kMessages, {}, true},
     {"system", FieldType::any, "a string, or blocks of text"},
     {"tools", FieldType::array, "functions that the model may call: name, description, input_schema", 0,
      openai::kToolsMax},

@@ -59,7 +59,7 @@ constexpr Row kRows[] = {
     {"new_session"},
     {"resume", kResume},
     {"ping"},
-    {"auth", {}, Standing::not_yet},
+    {"auth", kAuth},
     {"steer", {}, Standing::not_yet},
     {"approval", {}, Standing::not_yet},
     {"set_tools", {}, Standing::not_yet},

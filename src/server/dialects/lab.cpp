@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 #include "server/http/problem.h"
 
 namespace hearth::server::lab {
@@ -16,7 +17,7 @@ constexpr int kSeedBits = 53;  // a number of every JSON reader
 constexpr Field kPrompt[] = {
     {"model", FieldType::string, "a name of /v1/models; empty: the default model", 0, 1024},
     {"prompt", FieldType::string, "a text, taken as it is; or messages", 0, 32 << 20},
-    {"messages", FieldType::array, "a conversation, rendered by the model's template", 1, 8192},
+    {"messages", FieldType::array, "a conversation, rendered by the model's template", 1, most::kMessages},
     {"adapter", FieldType::string, "an adapter, a stack a+b, or none", 0, 1024},
     {"reasoning_effort", FieldType::string, "none turns thinking off", -kUnbounded, kUnbounded,
      "none|minimal|low|medium|high|xhigh"},

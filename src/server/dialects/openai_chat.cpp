@@ -5,13 +5,14 @@
 #include "net/sse.h"
 #include "server/dialects/openai_stream.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 
 namespace hearth::server::openai {
 namespace {
 
 constexpr Field kFields[] = {
     {"model", FieldType::string, "a name of /v1/models; empty: the default model", 0, 1024},
-    {"messages", FieldType::array, "the conversation", 1, 8192, {}, true},
+    {"messages", FieldType::array, "the conversation", 1, most::kMessages, {}, true},
     {"stream", FieldType::boolean, "server-sent events"},
     {"stream_options", FieldType::object, "include_usage: a last chunk with the usage"},
     {"max_tokens", FieldType::integer, "tokens of the answer at most", 0, 1e9},
@@ -40,8 +41,8 @@ constexpr Field kFields[] = {
     {"parallel_tool_calls", FieldType::boolean, "false: one call at most"},
     {"tool_grammar", FieldType::boolean, "false: calls are not constrained by their schemas"},
     {"response_format", FieldType::object, "text, json_object, json_schema"},
-    {"guided_grammar", FieldType::string, "an EBNF grammar that the answer follows", 0, 256 << 10},
-    {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, 256 << 10},
+    {"guided_grammar", FieldType::string, "an EBNF grammar that the answer follows", 0, most::kGrammarBytes},
+    {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, most::kGrammarBytes},
     {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
     {"guided_json", FieldType::string_or_object, "a JSON schema"},
     {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, 256 << 10},

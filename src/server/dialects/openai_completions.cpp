@@ -4,6 +4,7 @@
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/openai_stream.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 
 namespace hearth::server::openai {
 namespace {
@@ -18,8 +19,8 @@ constexpr Field kFields[] = {
     {"n", FieldType::integer, "answers to one prompt", 1, 8},
     {"logprobs", FieldType::integer, "log-probabilities, with so many of the likeliest tokens beside each", 0, 20},
     {"response_format", FieldType::object, "text, json_object, json_schema"},
-    {"guided_grammar", FieldType::string, "an EBNF grammar that the answer follows", 0, 256 << 10},
-    {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, 256 << 10},
+    {"guided_grammar", FieldType::string, "an EBNF grammar that the answer follows", 0, most::kGrammarBytes},
+    {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, most::kGrammarBytes},
     {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
     {"guided_json", FieldType::string_or_object, "a JSON schema"},
     {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, 256 << 10},

@@ -5,11 +5,12 @@
 
 #include "decode/transfer_curve.h"
 #include "server/http/problem.h"
+#include "server/limits.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr size_t kStopsMax = 16, kStopBytesMax = 256, kBiasesMax = 1024;
+constexpr size_t kStopsMax = most::kStop, kStopBytesMax = most::kStopBytes, kBiasesMax = most::kLogitBias;
 
 constexpr Field kFields[] = {
     {"temperature", FieldType::number, "0 takes the likeliest token [0.7]", 0, 5},

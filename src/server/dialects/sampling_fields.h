@@ -19,7 +19,7 @@ void set_effort(Generation& generation, const std::string& effort);
 // Throws RequestError(param) for a curve {points} that cannot draw.
 void check_curve(const json::Value& curve, std::string_view param);
 
-// stop: a string or a list, 16 of 256 bytes.
+// stop: a string or a list, as long as any server takes them.
 std::vector<std::string> read_stops(const json::Value& value, std::string_view param);
 
 // "Text" of content that is a string or a list of text parts. Throws RequestError naming the part's type where it is of

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/front/chat_store.h"
+#include "server/http/request_limits.h"
 
 namespace hearth::server {
 namespace {
@@ -18,7 +19,7 @@ ChatSocket::ChatSocket(Services& services, std::string owner, std::string holder
 void ChatSocket::accept(Services& services, const Call& call, std::string holder) {
   const std::shared_ptr<ChatSocket> self(new ChatSocket(services, call.owner, std::move(holder)));
   net::WebSocketOptions options;
-  options.message_bytes_max = frames::kFrameBytes;
+  services.settings.limits.put(options);
   options.too_big_code = kTooBig;
   options.send_bytes_max = kSendBytesMax;
   options.headers = call.headers;
@@ -29,7 +30,8 @@ void ChatSocket::accept(Services& services, const Call& call, std::string holder
        .on_drained =
            [self] {
              if (const auto chat = self->chat()) chat->drained(self->socket_.get());
-           }});
+           },
+       .on_limit = [self](net::WebSocketLimit limit) { self->on_limit(limit); }});
   services.counters.count(std::string(call.route), 101);
   if (!services.chats.add_socket(self->holder_, self))
     return self->close(kBusy,
@@ -95,7 +97,7 @@ void ChatSocket::on_message(std::string_view text, bool is_text) {
   std::shared_ptr<Chat> chat;
   {
     const std::lock_guard lock(mutex_);
-    if (closing_ || !chat_) return;
+    if (closing_) return;
     chat = chat_;
   }
   json::Value id;
@@ -127,5 +129,6 @@ void ChatSocket::on_frame(const frames::ClientFrame& frame) {
   found->resume(socket_, frame.id, present(frame.body, "after_seq")->as_int("after_seq"));
   move_to(found);
 }
+    check_request_limits(frame.body, "/ws/chat", services_.settings.limits);
 
 }  // namespace hearth::server

@@ -33,6 +33,7 @@ class ChatSocket : public std::enable_shared_from_this<ChatSocket> {
   void leave(const std::shared_ptr<Chat>& chat);
 
   std::shared_ptr<Chat> chat();
+  void on_limit(net::WebSocketLimit limit);
 
   Services& services_;
   const std::string owner_, holder_;

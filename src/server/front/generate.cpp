@@ -94,15 +94,17 @@ class Run : public std::enable_shared_from_this<Run> {
   }
 
  private:
-  static constexpr int64_t kRunningMax = 256 + 64;  // waiting and decoding together
+  static constexpr int64_t kDecodingMax = 64;  // beside those that wait
 
   // One more request, of this owner and of all; or why not.
   std::optional<Problem> count() {
+    const Limits& limits = services_.settings.limits;
     const std::lock_guard lock(services_.counters.mutex);
-    if (services_.counters.running >= kRunningMax)
-      return problem_of(Error(ErrorKind::busy, fmt::format("{} requests wait already", kRunningMax)));
+    if (const int64_t most = limits[LimitId::queue] + kDecodingMax; services_.counters.running >= most)
+      return problem_of(LimitError(std::string(row_of(LimitId::queue).name),
+                                   fmt::format("{} requests wait already", most), ErrorKind::busy));
     int64_t& of_owner = services_.counters.by_owner[asker_.owner];
-    if (!asker_.owner.empty() && of_owner >= services_.settings.streams_per_key)
+    if (!asker_.owner.empty() && of_owner >= limits[LimitId::streams_per_key])
       return Problem{.status = 429,
                      .type = "rate_limit_error",
                      .message = fmt::format("{} requests of this key run already", of_owner),
@@ -110,7 +112,8 @@ class Run : public std::enable_shared_from_this<Run> {
                      .code = "rate_limit_exceeded",
                      .retry_after_s = 1,
                      .more = {},
-                     .kind = std::string(name_of(ErrorKind::busy))};
+                     .kind = std::string(name_of(ErrorKind::busy)),
+                     .limit = std::string(row_of(LimitId::streams_per_key).name)};
     ++services_.counters.running;
     ++of_owner;
     counted_ = true;
@@ -215,6 +218,7 @@ class Run : public std::enable_shared_from_this<Run> {
   void write(const std::string& bytes) {
     if (bytes.empty() || sink_->write(bytes) || held_ || !worker_) return;
     held_ = true;
+    services_.counters.count(LimitId::stream_buffer);
     if (id_) worker_->hold(id_);
   }
 
@@ -252,7 +256,7 @@ class Run : public std::enable_shared_from_this<Run> {
 
   void finish_with(const Problem& problem) {
     ended_ = true;
-    services_.counters.count(std::string(asker_.route), problem.status);
+    services_.counters.count(std::string(asker_.route), problem);
     if (streaming_) {
       write(call_.writer->failure(problem, head_.request_id));
       sink_->end();

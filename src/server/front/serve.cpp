@@ -95,7 +95,7 @@ Front::~Front() {
 // It takes nobody in before HttpServer::start().
 void Front::open(Door& door, const AuthOptions& auth, net::ServerOptions options) {
   door.auth = std::make_unique<Auth>(auth);
-  options.limits = options_.limits;
+  options.limits = options_.settings.limits.http();
   options.begins = net::ServerOptions::Begins::when_told;
   net::Handlers handlers;
   handlers.on_head = [this, &door](const net::RequestHead& head) { return on_head(door, head); };
@@ -107,6 +107,9 @@ void Front::open(Door& door, const AuthOptions& auth, net::ServerOptions options
     net::Response response = error_response(dialect_of(path), refusal(status, std::string(sentence), ""), request_id);
     put_request_id(response.headers, path, request_id);
     return response;
+  };
+  handlers.on_limit = [this, &door](net::HttpLimit limit, const net::RequestHead& head) {
+    if (const std::optional<LimitId> id = limit_of(door, limit, head)) counters_.count(*id);
   };
   door.http = std::make_unique<net::HttpServer>(std::move(options), std::move(handlers));
 }
@@ -219,13 +222,16 @@ std::variant<net::Response, net::BodyPlan> Front::on_head(const Door& door, cons
     response.headers.emplace_back("Allow", found.allow);
     return response;
   }
-  if (found.route->body_max > 0 && !is_json(head.header("content-type").value_or("")))
+  const LimitId* limit = body_limit(*found.route);
+  if (limit && !is_json(head.header("content-type").value_or("")))
     return refuse(door, head,
                   refusal(415, "the body must be sent as Content-Type: application/json", "unsupported_media_type"));
-  if (declared_length(head) > found.route->body_max)
-    return refuse(door, head,
-                  refusal(413, fmt::format("the body may have {} bytes", found.route->body_max), "body_too_large"));
-  return net::BodyPlan{found.route->body_max};
+  const size_t most = limit ? options_.settings.limits.size_of(*limit) : 0;
+  if (declared_length(head) > most) {
+    if (limit) counters_.count(*limit);
+    return refuse(door, head, refusal(413, fmt::format("the body may have {} bytes", most), "body_too_large"));
+  }
+  return net::BodyPlan{most};
 }
 
 void Front::on_request(const Door& door, net::Request request, std::shared_ptr<net::Exchange> exchange) {
@@ -251,9 +257,10 @@ void Front::on_request(const Door& door, net::Request request, std::shared_ptr<n
     found.route->handle(*services_, call);
   } catch (const Error& error) {
     const Problem problem = problem_of(error);
-    counters_.count(std::string(found.route->path), problem.status);
+    counters_.count(std::string(found.route->path), problem);
     call.refuse(problem);
   }
 }
 
 }  // namespace hearth::server
+  call.limits = &options_.settings.limits;

@@ -23,7 +23,6 @@ struct FrontOptions {
   int port = 8080;
   std::string metrics_host;  // where /metrics alone is served too; empty: nowhere
   int metrics_port = 0;
-  net::HttpLimits limits;
   ServeSettings settings;
   AuthOptions auth;
   ModelsOptions models;

@@ -17,4 +17,9 @@ void Counters::count(const std::string& route, int status) {
   ++requests[{route, status}];
 }
 
+void Counters::count(const std::string& route, const Problem& problem) {
+  count(route, problem.status);
+  if (const Limit* limit = find_limit(problem.limit)) count(limit->id);
+}
+
 }  // namespace hearth::server

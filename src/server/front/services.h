@@ -1,5 +1,6 @@
 // What a route needs of the front.
 #pragma once
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -24,7 +25,7 @@ struct ServeSettings {
   std::string numerics;                   // of the answers
   bool strict_admission = false;          // LiveSettings has what holds now,
   std::chrono::milliseconds ping{2'000};  // 0: none; the same
-  int64_t streams_per_key = 64;
+  Limits limits;
   int64_t memory_budget = 0;
   std::filesystem::path adapters;  // folder of those that may be mounted by name
 };
@@ -53,10 +54,13 @@ struct Counters {
     int64_t count = 0;
     void add(double seconds, int64_t times = 1);
   };
-  Histogram ttft, inter_token;  // under mutex
+  Histogram ttft, inter_token;                             // under mutex
+  std::array<std::atomic<int64_t>, kLimitCount> limits{};  // how often each was passed
   void count(const std::string& route, int status);
 };
 
+  void count(const std::string& route, const Problem& problem);  // its limit too
+  void count(LimitId passed) { ++limits[static_cast<size_t>(passed)]; }
 struct Services {
   Models& models;
   Auth& auth;

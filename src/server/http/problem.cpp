@@ -74,12 +74,14 @@ Problem problem_of(const Error& error) {
   const auto* field = dynamic_cast<const RequestError*>(&error);
   Problem problem = problem_of(refusal_of(error));
   if (field) problem.param = field->param();
+  problem.limit = limit_of(error);
   return problem;
 }
 
 Problem problem_of(const Event& error) {
   const bool of_request = error.reason == name_of(ErrorKind::invalid_argument);
   Problem problem = from(error.reason, of_request ? error.text : client_sentence(error.text), error.code, error.param);
+  problem.limit = error.limit;
   if (error.code == "context_length_exceeded") {
     problem.status = 400;
     problem.kind = name_of(ErrorKind::invalid_argument);

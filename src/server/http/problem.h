@@ -20,6 +20,7 @@ struct Problem {
   int retry_after_s = 0;  // 0: no Retry-After
   json::Object more;      // further members of the error object
   std::string kind{};     // name of its ErrorKind; "": the request is wrong
+  std::string limit{};    // name of the one that was passed (server/limits.h), for the metrics
 };
 
 // Error kinds to status: invalid_argument 400, not_found 404, busy 503, out_of_memory 503, corrupt_file 422, io and

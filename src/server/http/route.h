@@ -11,10 +11,11 @@
 #include "server/http/auth.h"
 #include "server/http/fields.h"
 #include "server/http/problem.h"
+#include "server/limits.h"
 
 namespace hearth::server {
 
-inline constexpr size_t kGenerationBody = size_t{32} << 20, kControlBody = size_t{1} << 20;
+enum class Body : uint8_t { none, control, generation };  // of a request: whether one is read, and which limit it has
 
 // One request as its route gets it: let in, read whole.
 struct Call {
@@ -26,8 +27,9 @@ struct Call {
   std::string owner;                   // whose it is: Auth::owner
   std::string parameter;               // what stands for {id} in the path
   std::string_view route;              // the path in the table
+  const Limits* limits = nullptr;      // that hold
 
-  // The body as a JSON object. Throws RequestError where it is none.
+  // The body as a JSON object within the limits. Throws RequestError where it is none.
   json::Object body() const;
   std::string query(std::string_view name) const;  // "" when absent
   void answer(int status, const json::Value& document) const;
@@ -46,6 +48,9 @@ struct Route {
 };
 
 // All of them; defined in routes/routes.cpp. Each stands in a file of its own in routes/.
+// Which limit its body has; null: it has none, as none is read.
+const LimitId* body_limit(const Route& route);
+
 std::span<const Route* const> routes();
 
 struct Match {

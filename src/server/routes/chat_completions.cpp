@@ -9,7 +9,7 @@ namespace hearth::server {
 const Route kChatCompletions = {
     .method = "POST",
     .path = "/v1/chat/completions",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .summary = "an answer to a conversation, in OpenAI's shape",
     .fields = [] { return std::vector{openai::chat_fields(), sampling_fields()}; },
     .handle =

@@ -9,7 +9,7 @@ namespace hearth::server {
 const Route kCompletions = {
     .method = "POST",
     .path = "/v1/completions",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .summary = "a raw text continued, without a chat template",
     .fields = [] { return std::vector{openai::completion_fields(), sampling_fields()}; },
     .handle =

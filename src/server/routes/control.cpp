@@ -78,7 +78,7 @@ constexpr Route post(std::string_view path, std::string_view summary, void (*han
   return {.method = "POST",
           .path = path,
           .access = Access::control,
-          .body_max = kControlBody,
+          .body = Body::control,
           .summary = summary,
           .fields = fields,
           .handle = handle};

@@ -9,7 +9,7 @@ namespace hearth::server {
 const Route kCountTokens = {
     .method = "POST",
     .path = "/v1/messages/count_tokens",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .dialect = Dialect::anthropic,
     .summary = "the tokens of a conversation's prompt",
     .fields = [] { return std::vector{anthropic::conversation_fields(), sampling_fields()}; },

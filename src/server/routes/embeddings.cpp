@@ -67,7 +67,7 @@ void embeddings(Services& services, Call call) {
 
 const Route kEmbeddings = {.method = "POST",
                            .path = "/v1/embeddings",
-                           .body_max = kGenerationBody,
+                           .body = Body::generation,
                            .summary = "vectors of texts",
                            .fields = [] { return std::vector<std::span<const Field>>{kFields}; },
                            .handle = embeddings};

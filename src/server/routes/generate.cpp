@@ -8,7 +8,7 @@ namespace hearth::server {
 const Route kGenerate = {
     .method = "POST",
     .path = "/generate",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .summary = "samples that a transfer curve draws",
     .fields = [] { return std::vector{lab::prompt_fields(), lab::generate_fields()}; },
     .handle =

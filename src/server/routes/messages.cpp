@@ -9,7 +9,7 @@ namespace hearth::server {
 const Route kMessages = {
     .method = "POST",
     .path = "/v1/messages",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .dialect = Dialect::anthropic,
     .summary = "an answer to a conversation, in Anthropic's shape",
     .fields =

@@ -51,6 +51,11 @@ std::string render(Services& services, const json::Value& rows) {
   t.value("tokens_total", c.prompt_tokens.load(), "{kind=\"prompt\"}");
   t.value("tokens_total", c.cached_tokens.load(), "{kind=\"cached\"}");
   t.value("tokens_total", c.completion_tokens.load(), "{kind=\"completion\"}");
+  t.family("limit_refusals_total", "counter", "how often each limit was passed: refused, cut, or held back");
+  for (const Limit& limit : limit_table())
+    if (limit.kind != LimitKind::paces)
+      t.value("limit_refusals_total", c.limits[static_cast<size_t>(limit.id)].load(),
+              fmt::format("{{limit=\"{}\"}}", limit.name));
   t.family("queue_depth", "gauge", "requests that wait");
   t.value("queue_depth", row("waiting"));
   t.family("rows", "gauge", "answers under way");

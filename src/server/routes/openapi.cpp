@@ -1,4 +1,5 @@
 // GET /openapi.json, made from the route table.
+#include "server/http/request_limits.h"
 #include "server/routes/routes.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ std::string lower(std::string_view method) {
   return name;
 }
 
-json::Object operation(const Route& route) {
+json::Object operation(const Route& route, const Limits& limits) {
   json::Object o, responses;
   o["summary"] = route.summary;
   o["operationId"] = lower(route.method) + std::string(route.path);
@@ -36,7 +37,11 @@ json::Object operation(const Route& route) {
   if (route.fields) {
     json::Object schema, media, content, request;
     json::Array all;
-    for (const std::span<const Field> fields : route.fields()) all.push_back(schema_of(fields));
+    for (const std::span<const Field> fields : route.fields()) {
+      json::Object part = schema_of(fields);
+      put_request_limits(part, route.path, limits);
+      all.push_back(std::move(part));
+    }
     schema["allOf"] = std::move(all);
     media["schema"] = std::move(schema);
     content["application/json"] = std::move(media);
@@ -58,7 +63,7 @@ json::Object operation(const Route& route) {
   return o;
 }
 
-json::Object document(const std::string& version) {
+json::Object document(const std::string& version, const Limits& limits) {
   json::Object o, info, paths, bearer, control, schemes, components;
   o["openapi"] = "3.1.0";
   info["title"] = "hearth";
@@ -67,7 +72,7 @@ json::Object document(const std::string& version) {
   for (const Route* route : routes()) {
     json::Value& path = paths[route->path];
     if (!path.object()) path = json::Object();
-    (*path.object())[lower(route->method)] = operation(*route);
+    (*path.object())[lower(route->method)] = operation(*route, limits);
   }
   o["paths"] = std::move(paths);
   bearer["type"] = "http";
@@ -86,7 +91,8 @@ const Route kOpenapi = {
     .method = "GET",
     .path = "/openapi.json",
     .summary = "this interface, described",
-    .handle = [](Services& services, Call call) { call.answer(200, document(services.settings.version)); },
+    .handle = [](Services& services,
+                 Call call) { call.answer(200, document(services.settings.version, services.settings.limits)); },
 };
 
 }  // namespace hearth::server

@@ -69,7 +69,7 @@ void erase(Services& services, Call call) {
 const Route kResponses = {
     .method = "POST",
     .path = "/v1/responses",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .summary = "an answer to a conversation, in the shape of OpenAI's responses",
     .fields = [] { return std::vector{responses::response_fields(), sampling_fields()}; },
     .handle = create,

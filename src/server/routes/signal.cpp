@@ -8,7 +8,7 @@ namespace hearth::server {
 const Route kSignal = {
     .method = "POST",
     .path = "/signal",
-    .body_max = kGenerationBody,
+    .body = Body::generation,
     .summary = "the distribution of the token behind a prompt, as a histogram",
     .fields = [] { return std::vector{lab::prompt_fields()}; },
     .handle =

@@ -1,6 +1,7 @@
 // POST /v1/tokenize, /tokenize, /v1/detokenize, /detokenize, /apply-template
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 #include "server/routes/routes.h"
 #include "server/routes/worker_calls.h"
 
@@ -10,7 +11,7 @@ namespace {
 constexpr Field kTokenizeFields[] = {
     {"model", FieldType::string, "a name of /v1/models", 0, 1024},
     {"content", FieldType::string, "a text; or messages"},
-    {"messages", FieldType::array, "a conversation, rendered by the model's template", 1, 8192},
+    {"messages", FieldType::array, "a conversation, rendered by the model's template", 1, most::kMessages},
     {"tools", FieldType::array, "functions, for the template", 0, 256},
     {"add_special", FieldType::boolean, "what the model's file puts around a text [true]"},
     {"with_pieces", FieldType::boolean, "each id with its text"},
@@ -92,12 +93,8 @@ std::vector<std::span<const Field>> detokenize_fields() { return {kDetokenizeFie
 
 constexpr Route post(std::string_view path, std::string_view summary, std::vector<std::span<const Field>> (*fields)(),
                      void (*handle)(Services&, Call)) {
-  return {.method = "POST",
-          .path = path,
-          .body_max = kGenerationBody,
-          .summary = summary,
-          .fields = fields,
-          .handle = handle};
+  return {
+      .method = "POST", .path = path, .body = Body::generation, .summary = summary, .fields = fields, .handle = handle};
 }
 
 }  // namespace

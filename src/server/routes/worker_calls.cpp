@@ -73,14 +73,16 @@ class Ask : public std::enable_shared_from_this<Ask> {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     call_.answer(200, shape_(reply));
-    end(200);
+    services_.counters.count(std::string(call_.route), 200);
+    end();
   }
 
   void refuse(const Problem& problem) {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     call_.refuse(problem);
-    end(problem.status);
+    services_.counters.count(std::string(call_.route), problem);
+    end();
   }
 
   void gone() {
@@ -88,13 +90,13 @@ class Ask : public std::enable_shared_from_this<Ask> {
     if (ended_) return;
     gone_ = true;
     if (worker_ && id_) worker_->cancel(id_);
-    end(499);
+    services_.counters.count(std::string(call_.route), 499);
+    end();
   }
 
   // Lets go of what refers back to this.
-  void end(int status) {
+  void end() {
     ended_ = true;
-    services_.counters.count(std::string(call_.route), status);
     worker_ = nullptr;
     call_.exchange = nullptr;
   }

@@ -53,18 +53,19 @@ Expr format_expr(GrammarBuilder& b, const json::Value& format, const text::JsonO
   return b.json_schema(*format.get("value"), options);
 }
 
-text::GrammarPtr format_grammar(const json::Value& format, const text::JsonOptions& options) {
+text::GrammarPtr format_grammar(const json::Value& format, const text::JsonOptions& options,
+                                const text::GrammarLimits& limits) {
   const std::string_view kind = kind_of(format);
   const json::Value* value = format.get("value");
-  if (kind == "json_object") return text::compile_json_object(options);
+  if (kind == "json_object") return text::compile_json_object(options, limits);
   HEARTH_CHECK(value, "a format of kind {} without a value", kind);
-  if (kind == "json_schema") return text::compile_json_schema(*value, options);
-  if (kind == "regex") return text::compile_regex(value->as_string("regex"));
-  if (kind == "grammar") return text::compile_ebnf(value->as_string("grammar"));
+  if (kind == "json_schema") return text::compile_json_schema(*value, options, limits);
+  if (kind == "regex") return text::compile_regex(value->as_string("regex"), limits);
+  if (kind == "grammar") return text::compile_ebnf(value->as_string("grammar"), limits);
   HEARTH_CHECK(kind == "choice", "a format of kind {}", kind);
   std::vector<std::string> words;
   for (const json::Value& word : value->as_array("choice")) words.push_back(word.as_string("choice"));
-  return text::compile_choice(words);
+  return text::compile_choice(words, limits);
 }
 
 }  // namespace
@@ -98,7 +99,7 @@ text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& pro
     try {
       return fresh(g, prompt, tools, scope);
     } catch (const Error& error) {
-      throw RequestError(field_of(g, prompt), error.what());
+      throw RequestError(field_of(g, prompt), error.what(), limit_of(error));
     }
   });
 }
@@ -106,9 +107,9 @@ text::GrammarPtr AnswerGrammars::compiled(const Generation& g, const Prompt& pro
 text::GrammarPtr AnswerGrammars::fresh(const Generation& g, const Prompt& prompt, std::span<const text::ToolSpec> tools,
                                        Scope scope) const {
   const text::JsonOptions options{.any_whitespace = g.any_whitespace};
-  if (tools.empty()) return format_grammar(g.format, options);
+  if (tools.empty()) return format_grammar(g.format, options, model_.limits.grammar());
   const text::CallGrammar calls{.dialect = model_.dialect, .tools = tools, .parallel_calls = g.parallel_tool_calls};
-  GrammarBuilder b;
+  GrammarBuilder b(model_.limits.grammar());
   if (scope == Scope::behind_opener) return b.compile(text::calls_behind_opener(b, calls));
   if (scope == Scope::free_or_calls) return b.compile(text::answer_with_calls(b, calls));
   Expr all = text::answer_of_calls(b, calls);

@@ -219,13 +219,15 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
     const json::Value tools = by_template ? text::tools_for_template(prompt.tools) : json::Value();
     text::Rendered rendered;
     try {
-      rendered = model.text.render(conversation(g, thinking_of(g, model), messages, tools));
+      rendered =
+          model.text.render(conversation(g, thinking_of(g, model), messages, tools), true, model.limits.rendering());
     } catch (const text::TextTooLong& error) {
       throw PromptTooLong(error, model.context);
     } catch (const Error&) {
       json::Value joined = merged(messages);
       if (joined == messages) throw;
-      rendered = model.text.render(conversation(g, thinking_of(g, model), std::move(joined), tools));
+      rendered = model.text.render(conversation(g, thinking_of(g, model), std::move(joined), tools), true,
+                                   model.limits.rendering());
     }
     prompt.ids = model.text.encode_rendered(rendered);
     prompt.rendered = std::move(rendered.text);

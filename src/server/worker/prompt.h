@@ -10,6 +10,7 @@
 #include "decode/scheduler.h"
 #include "model/model_text.h"
 #include "server/generation.h"
+#include "server/limits.h"
 #include "text/chat_template.h"
 #include "text/tools/answer_parser.h"
 
@@ -30,6 +31,7 @@ struct PromptModel {
   // By how many bytes of reasoning's closing marker stand there: ids that complete it. Empty: it has none, or no ids
   // spell it.
   std::vector<std::vector<int32_t>> closers;
+  Limits limits{};  // of templates and grammars
 };
 
 // Which markup is looked for in an answer.

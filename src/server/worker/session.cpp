@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/error.h"
+#include "base/limit_error.h"
 #include "base/log.h"
 #include "decode/complete.h"
 #include "server/worker/guarded.h"
@@ -13,7 +13,6 @@
 namespace hearth::server {
 namespace {
 
-constexpr size_t kWaitingMax = 256;  // requests in the worker beside those under way (reliability.md section 3)
 // For prefixes on their way to the disk when the session ends: the front waits five seconds for the process.
 constexpr auto kFlush = std::chrono::seconds(4);
 
@@ -25,7 +24,8 @@ PromptModel prompt_model(const WorkerModel& model) {
                 .V = model.engine->spec().V,
                 .end_ids = decode::end_ids(model.engine->spec(), tokenizer),
                 .newline_ids = {},
-                .defaults = model.defaults};
+                .defaults = model.defaults,
+                .limits = model.limits};
   find_markup(p, model.engine->model().templates(), model.tool_dialect);
   if (const auto newline = tokenizer.encode("\n", {.parse_special = false, .add_special = false}); newline.size() == 1)
     p.newline_ids = newline;
@@ -90,11 +90,12 @@ void Session::submit(json::Value body) {
   live->open = live->generation.n;
   {
     std::unique_lock lock(mutex_);
-    const bool full = live_.size() >= kWaitingMax + rows_;
+    const bool full = live_.size() >= model_.limits.size_of(LimitId::queue) + rows_;
     if (draining_ || full || !live_.emplace(live->id, live).second) {
       lock.unlock();
-      return send_error(live->id, Error(ErrorKind::busy, draining_ ? "the server is shutting down"
-                                                                   : "too many requests wait for this model"));
+      if (draining_) return send_error(live->id, Error(ErrorKind::busy, "the server is shutting down"));
+      return send_error(live->id, LimitError(std::string(row_of(LimitId::queue).name),
+                                             "too many requests wait for this model", ErrorKind::busy));
     }
   }
   prompts_.push([this, live] { prepare(live); });

@@ -62,8 +62,12 @@ json::Object prompt_call(FrameKind kind, const json::Value& body, const PromptMo
 
 CallAnswers text_calls(WorkerModel model) {
   const auto shared = std::make_shared<WorkerModel>(std::move(model));
-  const auto prompts = std::make_shared<PromptModel>(PromptModel{
-      .text = *shared->text, .name = shared->name, .end_ids = {}, .newline_ids = {}, .defaults = shared->defaults});
+  const auto prompts = std::make_shared<PromptModel>(PromptModel{.text = *shared->text,
+                                                                 .name = shared->name,
+                                                                 .end_ids = {},
+                                                                 .newline_ids = {},
+                                                                 .defaults = shared->defaults,
+                                                                 .limits = shared->limits});
   find_markup(*prompts, shared->opened->templates(), shared->tool_dialect);
   CallAnswers calls;
   calls.no_text = fmt::format("the weights of {} are not loaded", shared->name);
@@ -84,6 +88,7 @@ Event error_event(uint64_t id, const Error& error) {
     event.code = "context_length_exceeded";
     event.usage = prompt->usage();
   }
+  event.limit = limit_of(error);
   return event;
 }
 

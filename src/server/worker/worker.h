@@ -15,6 +15,7 @@
 #include "decode/prefix_disk.h"
 #include "decode/scheduler.h"
 #include "model/model_text.h"
+#include "server/limits.h"
 #include "server/worker/call_session.h"
 #include "text/tools/dialect.h"
 
@@ -28,7 +29,8 @@ struct WorkerModel {
   bool embedding = false;                      //   and whether it is an embedding model
   std::unique_ptr<model::ModelText> text;      // null: the facts are all, and what configs of adapters say behind them
   int64_t adapter_bytes = 0;                   // kept for adapters that come later
-  json::Object facts;                          // what the front shows of it (spec server 3.3, 3.4)
+  Limits limits;
+  json::Object facts;     // what the front shows of it (spec server 3.3, 3.4)
   json::Object defaults;  // sampling fields of the server's flags and the model's generation_config, "max_tokens" too
   std::optional<text::ToolDialect> tool_dialect;  // absent: as template and vocabulary say
   decode::SchedulerOptions scheduler;
