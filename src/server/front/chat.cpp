@@ -1,10 +1,12 @@
 #include "server/front/chat.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/front/keep_alive.h"
 
 namespace hearth::server {
 
@@ -50,7 +52,9 @@ Chat::Chat(Services& services, std::string owner)
 
 size_t Chat::bytes() const {
   const Lock lock(mutex_);
-  return messages_.bytes() + log_.bytes();
+  size_t queued = 0;
+  for (const std::string& text : queue_) queued += text.size();
+  return messages_.bytes() + log_.bytes() + system_.size() + queued + json::dump(sampling_).size();
 }
 
 bool Chat::has_begun() const {
@@ -59,10 +63,11 @@ bool Chat::has_begun() const {
 }
 
 void Chat::open(const Socket& socket, const json::Value& frame_id) {
+  const std::optional<ModelView> view = model_view("");  // no other one was set yet
   const Lock lock(mutex_);
   socket_ = socket;
   if (!frame_id.is_null()) put(frames::ack(frame_id));
-  put_ready();
+  put_ready(view);
 }
 
 void Chat::resume(const Socket& socket, const json::Value& frame_id, int64_t after_seq) {
@@ -77,9 +82,11 @@ void Chat::resume(const Socket& socket, const json::Value& frame_id, int64_t aft
       const auto missed = log_.after(after_seq);
       if ((is_done = missed || !turn_)) {
         before = std::exchange(socket_, socket);
+        if (before != socket) is_full_ = false;
         for (const std::string& frame : missed.value_or(std::vector<std::string>())) socket_->send(frame);
         if (!missed) put(frames::history(id_, messages_.history(), messages_.head()));
         put(frames::ack(frame_id));
+        if (queue_unsaid_) put_queue();
         if (turn_) drained = turn_->drained_;
       }
     }
@@ -94,7 +101,7 @@ bool Chat::leave(const net::WebSocket* socket) {
     const Lock lock(mutex_);
     if (socket_.get() != socket) return false;
     socket_ = nullptr;
-    if (!queue_.empty()) queue_.clear(), put(frames::queue_update(queue_));
+    if (!queue_.empty()) queue_.clear(), put_queue();
   }
   abort_turn();
   return true;
@@ -104,7 +111,10 @@ void Chat::drained(const net::WebSocket* socket) {
   std::function<void()> drained;
   {
     const Lock lock(mutex_);
-    if (socket_.get() == socket && turn_) drained = turn_->drained_;
+    if (socket_.get() != socket) return;
+    is_full_ = false;
+    if (queue_unsaid_) put_queue();
+    if (turn_ && !is_full_) drained = turn_->drained_;
   }
   if (drained) drained();
 }
@@ -116,12 +126,20 @@ void Chat::send(const Socket& to, const std::string& frame) {
 
 bool Chat::put(std::string_view frame) {
   const std::string& numbered = log_.add(frame);
-  return !socket_ || socket_->send(numbered);
+  const bool has_room = !socket_ || socket_->send(numbered);
+  is_full_ = !has_room;
+  return has_room;
 }
 
-std::optional<ModelView> Chat::model_view() const {
+// It holds every queued text: a client that sends and does not read is told of the last state alone.
+void Chat::put_queue() {
+  queue_unsaid_ = is_full_ && socket_;
+  if (!queue_unsaid_) put(frames::queue_update(queue_));
+}
+
+std::optional<ModelView> Chat::model_view(const std::string& name) const {
   try {
-    const std::string id = services_.models.resolve(model_);
+    const std::string id = services_.models.resolve(name);
     for (ModelView& view : services_.models.list())
       if (view.id == id) return std::move(view);
   } catch (const Error&) {  // there is no default model; a prompt hears of it
@@ -129,32 +147,61 @@ std::optional<ModelView> Chat::model_view() const {
   return std::nullopt;
 }
 
-void Chat::put_ready() {
-  const std::optional<ModelView> view = model_view();
+json::Value Chat::window_of(const frames::Turn& turn) const {
+  if (turn.admitted.prompt == 0) return {};  // it did not come to that
+  const std::optional<ModelView> view = model_view(turn.model);
+  const json::Value* window = view ? view->facts.find("context_window") : nullptr;
+  return window ? *window : json::Value();
+}
+
+// After set_model. Another one may have come meanwhile: then that one's says what holds.
+void Chat::say_ready() {
+  std::string name;
+  {
+    const Lock lock(mutex_);
+    name = model_;
+  }
+  const std::optional<ModelView> view = model_view(name);
+  const Lock lock(mutex_);
+  if (model_ == name) put_ready(view);
+}
+
+void Chat::put_ready(const std::optional<ModelView>& view) {
   put(frames::ready(view ? &*view : nullptr, id_, services_.settings.version));
 }
 
 void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
   std::optional<Start> begun;
-  bool aborts = false;
+  bool aborts = false, is_ready = false;
+  std::optional<ModelChoice> choice;
+  std::exception_ptr no_model;
+  if (frame.type == "set_model") try {
+      choice = services_.models.choose(*present(frame.body, "model")->string());
+    } catch (const Error&) {
+      no_model = std::current_exception();
+    }
   {
     const Lock lock(mutex_);
     if (socket_ != from) return;
     const std::string id = json::dump(frame.id);
     if (std::ranges::find(done_, id) != done_.end()) return static_cast<void>(put(frames::ack(frame.id, true)));
     try {
-      const Next next = apply(frame);
+      if (no_model) std::rethrow_exception(no_model);
+      const Next next = apply(frame, choice);
       done_.push_back(id);
       if (done_.size() > kIdsKept) done_.pop_front();
       put(frames::ack(frame.id));
-      if (next.is_ready) put_ready();
-      if (next.queue_changed) put(frames::queue_update(queue_));
+      is_ready = next.is_ready;
+      if (next.queue_changed) put_queue();
       if (!next.answers.empty()) begun = begin_turn(next.answers);
       aborts = next.aborts;
     } catch (const Error& error) {
-      put(frames::error(frame.id, problem_of(error)));
+      const Problem problem = problem_of(error);
+      services_.counters.count("/ws/chat", problem);
+      put(frames::error(frame.id, problem));
     }
   }
+  if (is_ready) say_ready();
   if (aborts) abort_turn();
   start(std::move(begun));
 }
@@ -183,10 +230,11 @@ void Chat::set_sampling(const json::Object& body) {
   Generation checked;
   read_sampling(fields, checked);
   if (const json::Value* stop = present(fields, "stop")) read_stops(*stop, "stop");
+  if (const std::string time = openai::read_keep_alive(fields); !time.empty()) parse_keep_alive(time);
   sampling_ = std::move(fields);
 }
 
-Chat::Next Chat::apply(const frames::ClientFrame& frame) {
+Chat::Next Chat::apply(const frames::ClientFrame& frame, const std::optional<ModelChoice>& choice) {
   const json::Object& body = frame.body;
   const std::string& type = frame.type;
   const auto text = [&](std::string_view key) -> const std::string& { return *present(body, key)->string(); };
@@ -229,9 +277,8 @@ Chat::Next Chat::apply(const frames::ClientFrame& frame) {
     return {.aborts = true, .queue_changed = had};
   }
   if (type == "set_model") {
-    const ModelChoice choice = services_.models.choose(text("model"));
-    model_ = choice.id;
-    if (!choice.adapter.empty()) sampling_["adapter"] = choice.adapter;
+    model_ = choice->id;
+    if (!choice->adapter.empty()) sampling_["adapter"] = choice->adapter;
     return {.is_ready = true};
   }
   if (type == "set_thinking") sampling_["reasoning_effort"] = text("effort");
@@ -268,7 +315,7 @@ void Chat::start(std::optional<Start> begun) {
 }
 
 // What was said before the turn's end is kept.
-std::function<void()> Chat::end_turn(std::string_view reason) {
+std::function<void()> Chat::end_turn(std::string_view reason, const json::Value& window) {
   const std::shared_ptr<TurnSink> sink = std::exchange(turn_, nullptr);
   const frames::Turn& turn = *sink->record_;
   put(frames::turn_end(turn, reason));  // a client that hears of it may begin the next turn
@@ -280,10 +327,8 @@ std::function<void()> Chat::end_turn(std::string_view reason) {
                  .model = turn.model,
                  .finish_reason = std::string(reason),
                  .usage = openai::usage_json(turn.usage())});
-  const std::optional<ModelView> view = model_view();
-  const json::Value* window = view ? view->facts.find("context_window") : nullptr;
   const Usage usage = turn.usage();
-  if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, window ? *window : json::Value()));
+  if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, window));
   return [sink, gone = std::exchange(sink->gone_, nullptr), drained = std::exchange(sink->drained_, nullptr)] {};
 }
 
@@ -300,11 +345,12 @@ bool Chat::write(const TurnSink* turn, std::string_view frames) {
 }
 
 void Chat::ended(const TurnSink* turn) {
+  const json::Value window = window_of(*turn->record_);
   std::function<void()> let_go;
   const Lock lock(mutex_);
   if (turn_.get() != turn) return;
   const std::string& reason = turn->record_->answer.reason;
-  let_go = end_turn(reason.empty() ? "error" : reason == "cancelled" ? "aborted" : reason);
+  let_go = end_turn(reason.empty() ? "error" : reason == "cancelled" ? "aborted" : reason, window);
   if (!queue_.empty())  // not from here: the turn's run is still at its end
     services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
 }
@@ -316,7 +362,7 @@ void Chat::go_on() {
     if (turn_ || queue_.empty() || !socket_) return;
     const std::string text = queue_.front();
     queue_.erase(queue_.begin());
-    put(frames::queue_update(queue_));
+    put_queue();
     try {
       begun = begin_turn(add_prompt(text, messages_.head()));
     } catch (const Error& error) {
@@ -338,11 +384,15 @@ void Chat::abort_turn() {
       turn = turn_;
       gone = turn->gone_;
     }
-    if (gone) gone();  // from here on its run writes no more
+    json::Value window;
+    if (gone) {
+      gone();  // from here on its run writes no more
+      window = window_of(*turn->record_);
+    }
     const Lock lock(mutex_);
     if (turn_ != turn) return;
     if (!gone && turn->gone_) continue;  // its run came to listen meanwhile
-    let_go = end_turn("aborted");
+    let_go = end_turn("aborted", window);
     return;
   }
 }

@@ -56,15 +56,21 @@ class Chat : public std::enable_shared_from_this<Chat> {
   };
 
   // With the lock.
-  Next apply(const frames::ClientFrame& frame);
+  Next apply(const frames::ClientFrame& frame, const std::optional<ModelChoice>& choice);
   std::string add_prompt(const std::string& text, std::string parent);
   const ChatMessage& message(const json::Object& body, std::string_view key) const;
   void set_sampling(const json::Object& body);
   bool put(std::string_view frame);  // WebSocket::send's answer
-  void put_ready();
-  std::optional<ModelView> model_view() const;
+  void put_ready(const std::optional<ModelView>& view);
+  void put_queue();  // now, or when the client has read what waits for it
   Start begin_turn(const std::string& parent);
-  std::function<void()> end_turn(std::string_view reason);  // gives what is to be let go of without the lock
+  // `window`: of the model that answered. Gives what is to be let go of without the lock.
+  std::function<void()> end_turn(std::string_view reason, const json::Value& window);
+
+  // Without the lock: they look at the store.
+  std::optional<ModelView> model_view(const std::string& name) const;
+  json::Value window_of(const frames::Turn& turn) const;
+  void say_ready();
 
   void start(std::optional<Start> start);
   void abort_turn();
@@ -83,6 +89,8 @@ class Chat : public std::enable_shared_from_this<Chat> {
   std::string model_, system_;  // the model as it was named; "": the default one
   json::Object sampling_;       // fields of set_sampling, set_thinking and set_adapter
   int64_t turns_ = 0;
+  bool is_full_ = false;            // the socket has more than its client reads
+  bool queue_unsaid_ = false;       // a queue_update is still to be sent
   std::shared_ptr<TurnSink> turn_;  // null: none is under way
 };
 
