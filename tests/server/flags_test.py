@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -299,3 +300,37 @@ def test_idle_prefixes_without_a_disk_are_refused(tmp_path, model_file):
     done = subprocess.run([BINARY, "serve", model_file("smollm2"), "--port", "0", "--demote-idle", "10s"], capture_output=True, text=True,
                           env=home_env(tmp_path), timeout=60)
     assert done.returncode == 2 and "--disk-cache" in done.stderr, done.stderr
+
+
+# --- descriptors: a connection takes one ---
+
+def descriptors(server):
+    limits = pathlib.Path(f"/proc/{server.process.pid}/limits").read_text()
+    return [int(n) for n in re.search(r"^Max open files\s+(\d+)\s+(\d+)", limits, re.M).groups()]
+
+
+def test_the_limit_of_descriptors_is_raised_to_what_connections_need(tmp_path, model_file):
+    shell = ["sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh"]
+    with Server(tmp_path, model_file("smollm2"), *SMALL, wrap=shell) as server:
+        soft, hard = descriptors(server)
+        assert 1024 + 64 < soft <= hard and "file descriptors" not in "".join(server.log)
+        held = [socket.create_connection((server.host, server.port)) for _ in range(400)]
+        for connection in held[::40]:
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert b"200 OK" in connection.recv(4096)
+        for connection in held:
+            connection.close()
+
+
+def test_a_hard_limit_of_descriptors_is_told_and_lived_with(tmp_path, model_file):
+    shell = ["sh", "-c", 'ulimit -n 300; exec "$@"', "sh"]
+    with Server(tmp_path, model_file("smollm2"), *SMALL, wrap=shell) as server:
+        assert descriptors(server) == [300, 300]
+        assert any("1024 connections need 1280 file descriptors, this process may have 300" in line for line in server.log), server.log
+        held = [socket.create_connection((server.host, server.port)) for _ in range(400)]
+        assert server.get("/health").status == 200, "idle ones make room"
+        for connection in held:
+            connection.close()
+        assert server.chat("Hi", max_tokens=1).status == 200
+    with Server(tmp_path, model_file("smollm2"), *SMALL, "--limit", "connections=40", wrap=shell) as server:
+        assert "file descriptors" not in "".join(server.log)

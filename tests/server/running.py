@@ -39,7 +39,9 @@ class Answer:
 
 
 class Server:
-    def __init__(self, home, *args, env=None):
+    def __init__(self, home, *args, env=None, wrap=()):
+        """wrap: words in front of the command."""
+        self.wrap = [str(w) for w in wrap]
         self.home = pathlib.Path(home)
         self.env = {
             "PATH": os.environ["PATH"],
@@ -57,7 +59,7 @@ class Server:
         self.url = None
 
     def start(self, timeout=120):
-        command = [BINARY, "serve", *self.args]
+        command = [*self.wrap, BINARY, "serve", *self.args]
         if not any(a.startswith("--port") or a.startswith("--host") and "/" in a for a in self.args):
             command += ["--port", "0"]
         self.process = subprocess.Popen(command, env=self.env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

@@ -13,6 +13,7 @@
 #include "cli/browser.h"
 #include "cli/choose_model.h"
 #include "cli/commands.h"
+#include "cli/descriptors.h"
 #include "cli/detach.h"
 #include "cli/log_file.h"
 #include "cli/programs.h"
@@ -123,6 +124,16 @@ void open_page(const Context& context, const std::string& url) {
   run_program(words);
 }
 
+// Each connection takes a descriptor.
+void allow_connections(const Context& context, const server::Limits& limits) {
+  const size_t connections = limits.size_of(server::LimitId::connections);
+  const size_t wanted = descriptors_for(connections), have = allow_descriptors(wanted);
+  if (have < wanted)
+    context.warn(
+        "{} connections need {} file descriptors, this process may have {} (ulimit -Hn): --limit connections=N",
+        connections, wanted, have);
+}
+
 // One run of the server, from its lock to its end.
 class Serving {
  public:
@@ -134,6 +145,7 @@ class Serving {
     for (const std::string& sentence : workers_->settings().absent()) context.warn("{}", sentence);
     std::vector<net::Listener> inherited = net::inherited_listeners();
     options_ = front_options(context.args(), context.env(), instance_.token(), workers_);
+    allow_connections(context, options_.settings.limits);
     if (options_.models.default_model.empty())
       options_.models.default_model = chosen_of_store(context, *workers_, options_.settings.memory_budget);
     front_ = std::make_unique<server::Front>(options_, hub::Store::from_env(context.env()), std::move(inherited));
@@ -240,6 +252,10 @@ class Serving {
 };
 
 int run(Context& context) {
+  if (asks_for_limits(context.args().texts("limit"))) {
+    context.write_out(limits_help());
+    return 0;
+  }
   if (context.args().on("detach")) return serve_detached(context);
   if (const auto file = context.args().text("log-file")) log_to(hub::expand_home(*file, context.env()), STDERR_FILENO);
   // Large bodies go back to the system when they are done with: the allocator would rather learn to keep them.
@@ -252,10 +268,6 @@ int run(Context& context) {
 }  // namespace
 
 const Command kServe = {
-  if (asks_for_limits(context.args().texts("limit"))) {
-    context.write_out(limits_help());
-    return 0;
-  }
     .name = "serve",
     .aliases = "",
     .summary = "a server for OpenAI and Anthropic clients",
