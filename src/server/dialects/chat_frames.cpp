@@ -22,6 +22,7 @@ constexpr Field kEdit[] = {
     {"message", FieldType::string, "a message of the user", 1, kIdBytes, {}, true},
     {"text", FieldType::string, "what stands there instead", 1, kFrameBytes, {}, true},
 };
+constexpr Field kAuth[] = {{"ticket", FieldType::string, "of /api/ws-ticket", 1, 128, {}, true}};
 constexpr Field kUnqueue[] = {{"index", FieldType::integer, "in follow_up, from 0", 0, 1e6, {}, true}};
 constexpr Field kResume[] = {
     {"conversation", FieldType::string, "of ready or history", 1, kIdBytes, {}, true},

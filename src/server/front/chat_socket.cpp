@@ -8,8 +8,9 @@
 namespace hearth::server {
 namespace {
 
-constexpr net::Milliseconds kCloseTime{500};       // for a client whose credential was taken back
-constexpr size_t kSendBytesMax = size_t{8} << 20;  // a history and a log together are less
+constexpr net::Milliseconds kCloseTime{500};        // for a client whose credential was taken back
+constexpr size_t kStrangerBytes = size_t{4} << 10;  // an auth frame
+constexpr size_t kSendBytesMax = size_t{16} << 20;  // a history, a queue and a log together are less than half of it
 
 }  // namespace
 
@@ -23,6 +24,7 @@ void ChatSocket::accept(Services& services, const Call& call, std::string holder
   options.too_big_code = kTooBig;
   options.send_bytes_max = kSendBytesMax;
   options.headers = call.headers;
+  if (self->holder_.empty()) options.stranger_bytes_max = kStrangerBytes;
   self->socket_ = net::accept_websocket(
       *call.exchange, call.request.head, std::move(options),
       {.on_message = [self](const std::string& text, bool is_text) { self->on_message(text, is_text); },
@@ -33,22 +35,43 @@ void ChatSocket::accept(Services& services, const Call& call, std::string holder
            },
        .on_limit = [self](net::WebSocketLimit limit) { self->on_limit(limit); }});
   services.counters.count(std::string(call.route), 101);
-  if (!services.chats.add_socket(self->holder_, self))
-    return self->close(kBusy,
-                       fmt::format("{} WebSockets of this credential are open", services.chats.limits().sockets_max));
-  self->begin();
-  if (!services.auth.may_control(self->holder_)) self->revoke();  // taken back meanwhile
+  if (!self->holder_.empty()) return self->enter({});
+  services.http.after(kTicketTime, [weak = std::weak_ptr(self)] {
+    const auto still = weak.lock();
+    if (still && !still->chat()) still->close(kNotLetIn, "no ticket came");
+  });
+}
+
+void ChatSocket::enter(const json::Value& frame_id) {
+  if (!services_.chats.add_socket(holder_, shared_from_this())) {
+    services_.counters.count(LimitId::websockets);
+    return close(kBusy, fmt::format("{} WebSockets of this credential are open", services_.chats.limits().sockets_max));
+  }
+  const auto chat = std::make_shared<Chat>(services_, owner_);
+  move_to(chat);
+  chat->open(socket_, frame_id);
+  if (!services_.auth.may_control(holder_)) revoke();  // taken back meanwhile
+}
+
+// Of a socket whose holder is not known yet, or of one that says once more who it is. False: it closes.
+bool ChatSocket::take_ticket(const frames::ClientFrame& frame) {
+  const std::optional<Tickets::Bearer> bearer = services_.tickets.take(*present(frame.body, "ticket")->string());
+  const bool is_ours =
+      bearer && services_.auth.may_control(bearer->holder) && (holder_.empty() || holder_ == bearer->holder);
+  if (!is_ours) {
+    close(kNotLetIn, "the ticket is none, or no longer one");
+    return false;
+  }
+  if (holder_.empty()) {
+    holder_ = bearer->holder;
+    owner_ = bearer->owner;
+  }
+  return true;
 }
 
 std::shared_ptr<Chat> ChatSocket::chat() {
   const std::lock_guard lock(mutex_);
   return chat_;
-}
-
-void ChatSocket::begin() {
-  const auto chat = std::make_shared<Chat>(services_, owner_);
-  move_to(chat);
-  chat->open(socket_);
 }
 
 void ChatSocket::close(int code, std::string_view reason) {
@@ -100,19 +123,49 @@ void ChatSocket::on_message(std::string_view text, bool is_text) {
     if (closing_) return;
     chat = chat_;
   }
+  if (!chat) return hear_stranger(text, is_text);
   json::Value id;
   try {
     if (!is_text) throw RequestError("", "a frame must be a text message, this one was binary");
     const frames::ClientFrame frame = frames::read_frame(text);
     id = frame.id;
+    check_request_limits(frame.body, "/ws/chat", services_.settings.limits);
     if (frames::check(frame) == frames::Standing::not_yet) chat->send(socket_, frames::not_yet(frame));
     else on_frame(frame);
   } catch (const Error& error) {
-    chat->send(socket_, frames::error(id, problem_of(error)));
+    const Problem problem = problem_of(error);
+    services_.counters.count("/ws/chat", problem);
+    chat->send(socket_, frames::error(id, problem));
+  }
+}
+
+void ChatSocket::on_limit(net::WebSocketLimit limit) {
+  switch (limit) {
+    case net::WebSocketLimit::message: return services_.counters.count(LimitId::websocket_message);
+    case net::WebSocketLimit::idle: return services_.counters.count(LimitId::websocket_idle);
+    case net::WebSocketLimit::slow_reader: return services_.counters.count(LimitId::slow_reader);
+  }
+}
+
+// Anything but an auth frame ends it.
+void ChatSocket::hear_stranger(std::string_view text, bool is_text) {
+  try {
+    const frames::ClientFrame frame = frames::read_frame(is_text ? text : "");
+    if (frame.type != "auth") return close(kNotLetIn, "the first frame is auth with a ticket");
+    frames::check(frame);
+    if (!take_ticket(frame)) return;
+    socket_->welcome();
+    enter(frame.id);
+  } catch (const Error&) {
+    close(kNotLetIn, "the first frame is auth with a ticket");
   }
 }
 
 void ChatSocket::on_frame(const frames::ClientFrame& frame) {
+  if (frame.type == "auth") {
+    if (take_ticket(frame)) chat()->send(socket_, frames::ack(frame.id));
+    return;
+  }
   if (frame.type == "new_session") {
     const auto fresh = std::make_shared<Chat>(services_, owner_);
     move_to(fresh);
@@ -129,6 +182,5 @@ void ChatSocket::on_frame(const frames::ClientFrame& frame) {
   found->resume(socket_, frame.id, present(frame.body, "after_seq")->as_int("after_seq"));
   move_to(found);
 }
-    check_request_limits(frame.body, "/ws/chat", services_.settings.limits);
 
 }  // namespace hearth::server

@@ -14,9 +14,11 @@ namespace hearth::server {
 class ChatSocket : public std::enable_shared_from_this<ChatSocket> {
  public:
   // Codes of closes that are its own (spec web 3.1).
-  static constexpr int kRevoked = 4409, kTooBig = 4413, kBusy = 1013;
+  static constexpr int kNotLetIn = 4401, kRevoked = 4409, kTooBig = 4413, kBusy = 1013;
 
-  // Answers the call, which asks for a WebSocket, with 101. `holder`: whose it is (Auth::holder).
+  // Answers the call, which asks for a WebSocket, with 101. `holder`: whose it is (Auth::holder); "": its first frame
+  // has to be an auth frame with a ticket, within kTicketTime.
+  static constexpr net::Milliseconds kTicketTime{10'000};
   static void accept(Services& services, const Call& call, std::string holder);
 
   void revoke();  // its credential was taken back: its turn ends, and it closes
@@ -24,19 +26,21 @@ class ChatSocket : public std::enable_shared_from_this<ChatSocket> {
  private:
   ChatSocket(Services& services, std::string owner, std::string holder);
 
-  void begin();
+  void enter(const json::Value& frame_id);  // its holder is known: the first conversation begins
+  bool take_ticket(const frames::ClientFrame& frame);
   void close(int code, std::string_view reason);
   void on_message(std::string_view text, bool is_text);
   void on_frame(const frames::ClientFrame& frame);
+  void hear_stranger(std::string_view text, bool is_text);
   void on_closed();
+  void on_limit(net::WebSocketLimit limit);
   void move_to(const std::shared_ptr<Chat>& chat);  // from the conversation that it was at
   void leave(const std::shared_ptr<Chat>& chat);
 
   std::shared_ptr<Chat> chat();
-  void on_limit(net::WebSocketLimit limit);
 
   Services& services_;
-  const std::string owner_, holder_;
+  std::string owner_, holder_;              // set once, before chat_ is
   std::shared_ptr<net::WebSocket> socket_;  // set before anything is heard
   std::mutex mutex_;
   std::shared_ptr<Chat> chat_;

@@ -81,7 +81,7 @@ Front::Front(FrontOptions options, hub::Store store, std::vector<net::Listener> 
   }
   services_ = std::make_unique<Services>(Services{*models_, *main_.auth, options_.settings, live_, counters_,
                                                   *main_.http, std::chrono::system_clock::now(), random_id(""),
-                                                  responses_, chats_, *library_});
+                                                  responses_, chats_, *library_, tickets_});
   for (const Door* door : {&main_, &metrics_})
     if (door->http) door->http->start();
 }
@@ -198,6 +198,29 @@ Match Front::find(const Door& door, const net::RequestHead& head) {
   return found;
 }
 
+// Without a credential of its own; its first frame says whose it is.
+bool Front::comes_by_ticket(const Route& route, const net::RequestHead& head) {
+  return route.by_ticket && head.wants_websocket() && head.header_count("authorization") == 0 &&
+         head.header_count("x-api-key") == 0;
+}
+
+// The row of the table; none for a body that no route reads.
+std::optional<LimitId> Front::limit_of(const Door& door, net::HttpLimit limit, const net::RequestHead& head) {
+  switch (limit) {
+    case net::HttpLimit::request_line: return LimitId::request_line;
+    case net::HttpLimit::head: return LimitId::head;
+    case net::HttpLimit::headers: return LimitId::headers;
+    case net::HttpLimit::head_time: return LimitId::head_time;
+    case net::HttpLimit::body_idle: return LimitId::body_idle;
+    case net::HttpLimit::connections: return LimitId::connections;
+    case net::HttpLimit::slow_reader: return LimitId::slow_reader;
+    case net::HttpLimit::body: break;
+  }
+  const Match found = find(door, head);
+  const LimitId* id = found.route ? body_limit(*found.route) : nullptr;
+  return id ? std::optional(*id) : std::nullopt;
+}
+
 std::variant<net::Response, net::BodyPlan> Front::on_head(const Door& door, const net::RequestHead& head) {
   if (head.method == "OPTIONS") {
     std::vector<net::Header> cors = door.auth->cors_headers(head);
@@ -205,7 +228,8 @@ std::variant<net::Response, net::BodyPlan> Front::on_head(const Door& door, cons
   }
   const Match found = find(door, head);
   const Access access = found.route ? found.route->access : Access::open;
-  if (const std::optional<Problem> problem = door.auth->check(head, access)) {
+  const bool by_ticket = found.route && comes_by_ticket(*found.route, head);
+  if (const auto problem = by_ticket ? door.auth->check_site(head) : door.auth->check(head, access)) {
     counters_.count(found.route ? std::string(found.route->path) : "none", problem->status);
     net::Response response = refuse(door, head, *problem);
     if (problem->status == 401 && Auth::has_credential(head))
@@ -240,11 +264,13 @@ void Front::on_request(const Door& door, net::Request request, std::shared_ptr<n
   call.request_id = random_id("req_");
   call.headers = answer_headers(door, request.head, call.request_id);
   call.dialect = found.route->dialect;
-  call.owner = door.auth->owner(request.head);
+  const bool by_ticket = comes_by_ticket(*found.route, request.head);
+  if (!by_ticket) call.owner = door.auth->owner(request.head);
   const bool needs_key = found.route->access != Access::open && !call.owner.empty();
   if (needs_key) open_.add(call.owner, exchange);
   call.parameter = found.parameter;
   call.route = found.route->path;
+  call.limits = &options_.settings.limits;
   call.exchange = exchange;
   call.request = std::move(request);
   if (needs_key && !door.auth->knows_owner(call.owner)) {  // taken back while the body came
@@ -263,4 +289,3 @@ void Front::on_request(const Door& door, net::Request request, std::shared_ptr<n
 }
 
 }  // namespace hearth::server
-  call.limits = &options_.settings.limits;

@@ -70,6 +70,8 @@ class Front {
   void require_key(const FrontOptions& options) const;
   AuthOptions auth_of(const FrontOptions& options) const;
   static Match find(const Door& door, const net::RequestHead& head);
+  static bool comes_by_ticket(const Route& route, const net::RequestHead& head);
+  static std::optional<LimitId> limit_of(const Door& door, net::HttpLimit limit, const net::RequestHead& head);
   std::variant<net::Response, net::BodyPlan> on_head(const Door& door, const net::RequestHead& head);
   void on_request(const Door& door, net::Request request, std::shared_ptr<net::Exchange> exchange);
   net::Response refuse(const Door& door, const net::RequestHead& head, const Problem& problem);
@@ -79,7 +81,8 @@ class Front {
   FrontOptions options_;
   Counters counters_;
   ResponseStore responses_{system_clock()};
-  ChatStore chats_{system_clock()};
+  ChatStore chats_{system_clock(), {.sockets_max = options_.settings.limits.size_of(LimitId::websockets)}};
+  Tickets tickets_{system_clock()};
   LiveSettings live_;
   BadTries bad_tries_;
   OpenExchanges open_;

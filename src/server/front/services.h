@@ -17,6 +17,8 @@
 #include "server/front/models.h"
 #include "server/front/response_store.h"
 #include "server/http/auth.h"
+#include "server/http/tickets.h"
+#include "server/limits.h"
 
 namespace hearth::server {
 
@@ -57,10 +59,10 @@ struct Counters {
   Histogram ttft, inter_token;                             // under mutex
   std::array<std::atomic<int64_t>, kLimitCount> limits{};  // how often each was passed
   void count(const std::string& route, int status);
-};
-
   void count(const std::string& route, const Problem& problem);  // its limit too
   void count(LimitId passed) { ++limits[static_cast<size_t>(passed)]; }
+};
+
 struct Services {
   Models& models;
   Auth& auth;
@@ -73,6 +75,7 @@ struct Services {
   ResponseStore& responses;
   ChatStore& chats;
   Library& library;
+  Tickets& tickets;
 };
 
 }  // namespace hearth::server

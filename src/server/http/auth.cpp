@@ -127,7 +127,7 @@ bool Auth::knows(const std::vector<std::string>& keys, std::string_view credenti
   return found;
 }
 
-std::optional<Problem> Auth::check(const net::RequestHead& head, Access access) const {
+std::optional<Problem> Auth::check_site(const net::RequestHead& head, Access access) const {
   if (!is_our_host(head))
     return refused(421, "invalid_request_error", "this server does not answer to that Host; --allow-host adds a name",
                    "foreign_host");
@@ -138,6 +138,11 @@ std::optional<Problem> Auth::check(const net::RequestHead& head, Access access) 
   const auto site = head.header("sec-fetch-site");
   if (site && !origin && *site != "same-origin" && *site != "none" && access != Access::open)
     return refused(403, "permission_error", "pages of other sites may not call this server", "cross_site");
+  return std::nullopt;
+}
+
+std::optional<Problem> Auth::check(const net::RequestHead& head, Access access) const {
+  if (std::optional<Problem> problem = check_site(head, access)) return problem;
   if (access == Access::open) return std::nullopt;
 
   const std::optional<std::string> credential = credential_of(head);

@@ -34,6 +34,8 @@ class Auth {
 
   // Nothing, or why the request is refused: 421 foreign Host, 403 foreign Origin or site, 401 no credential.
   std::optional<Problem> check(const net::RequestHead& head, Access access) const;
+  // The same of hosts, origins and sites alone: for those who show later who they are.
+  std::optional<Problem> check_site(const net::RequestHead& head, Access access = Access::control) const;
   // Names whose request it is, for fairness and private caches; the same for the same credential. "" without keys.
   std::string owner(const net::RequestHead& head) const;
   // Whose credential it is, also where no keys are needed; "": it has none.

@@ -40,17 +40,18 @@ struct Call {
 struct Route {
   std::string_view method, path;  // "/v1/models/{id}": the last part may be a parameter, which may hold slashes
   Access access = Access::inference;
-  size_t body_max = 0;  // bytes; 0: no body is read
+  Body body = Body::none;
+  bool by_ticket = false;  // a WebSocket that may come without a credential, and then says a ticket (http/tickets.h)
   Dialect dialect = Dialect::openai;
   std::string_view summary;
   std::vector<std::span<const Field>> (*fields)() = nullptr;  // of the body, for the schema; null: it has none
   void (*handle)(Services& services, Call call) = nullptr;    // may throw Error: answered in the dialect's shape
 };
 
-// All of them; defined in routes/routes.cpp. Each stands in a file of its own in routes/.
 // Which limit its body has; null: it has none, as none is read.
 const LimitId* body_limit(const Route& route);
 
+// All of them; defined in routes/routes.cpp. Each stands in a file of its own in routes/.
 std::span<const Route* const> routes();
 
 struct Match {

@@ -37,6 +37,7 @@ std::span<const Route* const> routes() {
       &kPin,
       &kPs,
       &kChatSocket,
+      &kSocketTicket,
       &kHealth,
       &kReady,
       &kVersion,

@@ -14,7 +14,7 @@ extern const Route kModels, kModel;
 extern const Route kTokenize, kTokenizeV1, kDetokenize, kDetokenizeV1, kApplyTemplate;
 extern const Route kHealth, kReady, kVersion, kIndex, kOpenapi, kMetrics, kStats, kStatsV1;
 extern const Route kPage, kPageScript, kPageStyle;
-extern const Route kChatSocket;
+extern const Route kChatSocket, kSocketTicket;
 extern const Route kLibrary, kFit;
 extern const Route kToStatus, kToChat, kToQuantize, kToFinetune, kToDataset;
 extern const Route kLoad, kUnload, kPin, kPs;
