@@ -64,3 +64,34 @@ def test_every_metric_is_documented(server):
     names = set(re.findall(r"^# TYPE (\S+)", server.get("/metrics").body.decode(), re.M))
     page = (ROOT / "docs" / "operations.md").read_text()
     assert names and all(f"`{name}`" in page for name in names), names
+
+
+def test_the_table_of_limits_is_the_servers():
+    page = (ROOT / "docs" / "operations.md").read_text()
+    rows = re.findall(r"^\| `([a-z-]+)` \| (\S+) \| (\S+) \| (\S+) \| (.*?) \| .* \|$", page, re.M)
+    help_text = subprocess.run([BINARY, "serve", "--limit", "help"], capture_output=True, text=True, check=True).stdout
+    assert [" ".join(row).split() for row in rows] == [line.split() for line in help_text.splitlines()[1:]]
+
+
+def promises():
+    """id -> its row of docs/reliability.md."""
+    page = (ROOT / "docs" / "reliability.md").read_text()
+    return {row[0]: row for row in re.findall(r"^\| (R-\d+[a-e]?) \| (.*?) \| (.*?) \| (.*?) \|$", page, re.M)}
+
+
+def test_the_promises_that_hearth_has_today_are_listed():
+    wanted = [f"R-{n:02}" for n in range(1, 21)] + ["R-20b", "R-24d", "R-24e"] + [f"R-{n}" for n in range(29, 35)]
+    assert list(promises()) == wanted
+
+
+def test_every_test_of_a_promise_exists():
+    for id, _, tests, tier in promises().values():
+        files = {link: (ROOT / "docs" / link).resolve().read_text() for link in re.findall(r"\]\((\S+?)\)", tests)}
+        names = re.findall(r"`(test_\w+|\w+\.\w+)`", tests)
+        assert names or "not yet" in tier or id in ("R-20", "R-34"), id
+        for name in names:
+            pattern = rf"^def {name}\(" if name.startswith("test_") else rf"^TEST(_F)?\({name.replace('.', ', ')}\)"
+            assert any(re.search(pattern, text, re.M) for text in files.values()), (id, name)
+        if "R-08" <= id <= "R-18" or id in ("R-29", "R-30", "R-32", "R-33"):
+            for link, text in files.items():
+                assert id in text or f"{id[0]}{id[2:]}" in text, (id, link, "does not carry the number")

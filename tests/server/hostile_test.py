@@ -66,7 +66,7 @@ def edges(schema):
     numbers = [-1, 0, 2**31, 2**63, -(2**63) - 1, 1e308, -1e308, 0.5, "1", None, [], {}, True, float("nan"), float("inf")]
     numbers += [low - 1, low] if low is not None else []
     numbers += [high, high + 1] if high is not None else []
-    strings = ["", "x" * (1 << 20), "a\0b", "\u202eabc\u202c", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 50, "\ufffe", "%s%n", "../../etc/passwd"]
+    strings = ["", "x" * (1 << 20), "a\0b", "\u202eabc\u202c", "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 50, "\ufffe", "%s%n", "../../etc/passwd", "\ud800"]
     lists = [[None], [[]], [{}], [""], [0], ["x"] * 300, [[[[]]]], {"": ""}, {"a": {"b": []}}, [1e308], [-1], [2**63]]
     return numbers + strings + lists
 

@@ -143,6 +143,7 @@ def test_the_end_lets_streams_finish_and_takes_no_new_ones(tmp_path, model_file)
         server.get("/health")
 
 
+# verbs work beside a server.
 def test_commands_beside_a_server(server, hearth):
     env = {"XDG_RUNTIME_DIR": str(server.home / "run"), "HOME": str(server.home), "PATH": os.environ["PATH"]}
     import subprocess

@@ -51,10 +51,11 @@ def test_slow_clients_do_not_hinder_others(besieged):
     first_token_seconds(besieged)
     pids = [besieged.process.pid, *besieged.workers()]
     before = idle_figures(besieged, pids)
-    idle = [first_token_seconds(besieged) for _ in range(20)]
+    idle = [first_token_seconds(besieged) for _ in range(200)]
     attackers = {}
     for name, flags in ATTACKS.items():
-        command = ["slowhttptest", *flags, "-r", "200", "-l", str(SECONDS), "-u", besieged.url + PATHS[name], "-p", "10", "-v", "1"]
+        # What the attackers themselves take of the processor is not what is asked.
+        command = ["nice", "-n", "19", "slowhttptest", *flags, "-r", "200", "-l", str(SECONDS), "-u", besieged.url + PATHS[name], "-p", "10", "-v", "1"]
         attackers[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     outputs = {}
     readers = [threading.Thread(target=lambda n=name, p=process: outputs.update({n: p.communicate()[0]})) for name, process in attackers.items()]
@@ -75,7 +76,7 @@ def test_slow_clients_do_not_hinder_others(besieged):
     p99 = lambda times: sorted(times)[int(len(times) * 0.99)]  # noqa: E731
     print(f"first token: idle median {statistics.median(idle):.3f} p99 {p99(idle):.3f} s, beside {most} descriptors "
           f"{statistics.median(beside):.3f}, {p99(beside):.3f} s, {len(beside)} answers")
-    assert len(beside) >= 3 and statistics.median(beside) <= 3 * statistics.median(idle) + 0.5
+    assert len(beside) >= 100 and p99(beside) <= 1.5 * p99(idle)
     assert idle_figures(besieged, pids) == before, "threads or descriptors"
 
 

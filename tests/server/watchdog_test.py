@@ -33,6 +33,7 @@ def test_a_wedged_worker_shows_and_is_started_again(tmp_path, model_file):
         assert server.workers() != [worker] and server.get("/ready").status == 200
 
 
+# R-30: a worker that answers nothing is not waited for.
 def test_the_end_of_a_server_with_a_wedged_worker(tmp_path, model_file):
     """SIGTERM ends all within 5 s."""
     server = Server(tmp_path, model_file("smollm2"), "--context", "512", "--batch", "2").start()
