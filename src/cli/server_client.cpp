@@ -36,7 +36,7 @@ server::InstanceInfo running_server(const Context& context) {
 
 net::ClientResponse call_server(const server::InstanceInfo& instance, const std::string& method,
                                 const std::string& path, const std::string& credential,
-                                const std::optional<json::Object>& body) {
+                                const std::optional<json::Object>& body, const net::ClientLimits& limits) {
   net::ClientRequest request;
   request.method = method;
   request.target = path;
@@ -45,7 +45,7 @@ net::ClientResponse call_server(const server::InstanceInfo& instance, const std:
     request.headers.emplace_back("Content-Type", "application/json");
     request.body = json::dump(*body);
   }
-  return net::http_request(endpoint_of(instance.url), request);
+  return net::http_request(endpoint_of(instance.url), request, {}, limits);
 }
 
 std::string path_escaped(std::string_view text) {

@@ -16,7 +16,7 @@ server::InstanceInfo running_server(const Context& context);
 // One request with that credential ("": none); any status is an answer. Throws as net::http_request.
 net::ClientResponse call_server(const server::InstanceInfo& instance, const std::string& method,
                                 const std::string& path, const std::string& credential,
-                                const std::optional<json::Object>& body);
+                                const std::optional<json::Object>& body, const net::ClientLimits& limits = {});
 
 // Percent-encoded where it may not stand in a path as it is; slashes stay.
 std::string path_escaped(std::string_view text);

@@ -87,4 +87,11 @@ std::string show_size(int64_t bytes) {
   return fmt::format("{:.0f} PB", value);
 }
 
+std::string show_duration(double seconds) {
+  if (seconds < 99.5) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 99.5 * 60) return fmt::format("{:.0f} min", seconds / 60);
+  if (seconds < 47.95 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} d", seconds / 86'400);
+}
+
 }  // namespace hearth::cli

@@ -19,4 +19,6 @@ std::optional<double> parse_number(std::string_view text);  // finite
 
 std::string show_size(int64_t bytes);  // "98 MB", "1.5 GB": three digits at most, powers of 1000
 
+std::string show_duration(double seconds);  // "42 s", "5 min", "3.5 h", "2.0 d"; 0 or more
+
 }  // namespace hearth::cli

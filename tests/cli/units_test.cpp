@@ -48,5 +48,16 @@ TEST(Units, sizes_are_shown_short) {
   EXPECT_EQ(show_size(1'117'320'768), "1.1 GB");
 }
 
+TEST(Units, durations_are_shown_short) {
+  EXPECT_EQ(show_duration(0), "0 s");
+  EXPECT_EQ(show_duration(0.4), "0 s");
+  EXPECT_EQ(show_duration(99.4), "99 s");
+  EXPECT_EQ(show_duration(99.6), "2 min");
+  EXPECT_EQ(show_duration(300), "5 min");
+  EXPECT_EQ(show_duration(7'200), "2.0 h");
+  EXPECT_EQ(show_duration(86'400), "24.0 h");
+  EXPECT_EQ(show_duration(259'200), "3.0 d");
+}
+
 }  // namespace
 }  // namespace hearth::cli

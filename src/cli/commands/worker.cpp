@@ -153,6 +153,7 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   if (context.args().given("disk-cache")) o["disk_cache_max_bytes"] = *context.args().bytes("disk-cache-max");
   o["load_ms"] = loaded.times.total;
   o["threads"] = thread_count(context);
+  o["executor"] = *context.args().text("executor");
   o["vision"] = false;
   o["chat"] = o["tools"] = loaded.text->has_template();
   const model::Templates& templates = engine.model().templates();
@@ -181,6 +182,7 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
   o["weights_bytes"] = model.embedder->need().weights;
   o["memory_bytes"] = model.embedder->need().total();
   o["threads"] = thread_count(context);
+  o["executor"] = *context.args().text("executor");
   o["chat"] = false;
   return model;
 }

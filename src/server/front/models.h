@@ -170,6 +170,7 @@ class Models {
   bool may_go(const Entry& entry, Clock::time_point now) const;
   bool idle(const Entry& entry) const;
   static bool serves(const Entry& entry);
+  std::optional<std::chrono::milliseconds> ttl_of(const Entry& entry) const;
   void retire(const std::string& id, Entry& entry);
   void hand_over(std::unique_lock<std::mutex>& lock);
   void refuse_waiters(std::unique_lock<std::mutex>& lock);

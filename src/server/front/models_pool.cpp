@@ -27,9 +27,7 @@ void Models::tick() {
       if (entry.state == ModelState::waits_for_restart && !entry.needs_room && now >= entry.restart_at)
         enqueue(id, entry);
       if (!idle(entry) || entry.yields) continue;
-      const auto ttl = entry.pinned    ? std::nullopt
-                       : entry.ttl_set ? entry.ttl
-                                       : std::optional(entry.rules.ttl.value_or(options_.ttl));
+      const auto ttl = ttl_of(entry);
       if (entry.unload_when_idle || (ttl && now - entry.used >= *ttl)) {
         log::info("front", "{} is unloaded", id);
         retire(id, entry);
@@ -125,6 +123,12 @@ void Models::start_next(std::unique_lock<std::mutex>& lock) {
 // A worker that has ended, and whose end is about to be told, gets no request: those wait for the next one.
 bool Models::serves(const Entry& entry) {
   return entry.state == ModelState::ready && entry.worker && !entry.yields && !entry.worker->is_lost();
+}
+
+// How long it stays when nobody asks; nullopt: for good.
+std::optional<milliseconds> Models::ttl_of(const Entry& entry) const {
+  if (entry.pinned) return std::nullopt;
+  return entry.ttl_set ? entry.ttl : entry.rules.ttl.value_or(options_.ttl);
 }
 
 // Those that wait while it yields do not keep it.

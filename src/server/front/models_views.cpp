@@ -6,7 +6,16 @@
 
 namespace hearth::server {
 
+using std::chrono::milliseconds;
+
 ModelView Models::view(const std::string& id, const Entry& entry) const {
+  WorkerActivity activity = entry.worker ? entry.worker->activity() : WorkerActivity();
+  activity.waiting += static_cast<int64_t>(entry.waiters.size());
+  std::optional<milliseconds> unload_in = entry.state == ModelState::ready ? ttl_of(entry) : std::nullopt;
+  if (unload_in && idle(entry)) {
+    const auto unused = std::chrono::duration_cast<milliseconds>(Clock::now() - entry.used);
+    unload_in = std::max(milliseconds(0), *unload_in - unused);
+  }
   return {.id = id,
           .path = entry.found.path.string(),
           .repo = entry.found.repo,
@@ -17,6 +26,8 @@ ModelView Models::view(const std::string& id, const Entry& entry) const {
           .facts = entry.facts,
           .open_requests = entry.worker ? entry.worker->open_requests() : 0,
           .restarts = entry.restarts,
+          .activity = activity,
+          .unload_in = unload_in,
           .problem = entry.problem,
           .pid = entry.worker ? entry.worker->pid() : -1};
 }

@@ -171,6 +171,14 @@ int64_t WorkerLink::open_requests() const {
   return std::ranges::count_if(open_, [](const auto& one) { return !one.second->is_look; });
 }
 
+WorkerActivity WorkerLink::activity() const {
+  const std::lock_guard lock(mutex_);
+  WorkerActivity activity{.tokens_per_second = rate_.per_second(now_ms())};
+  for (const auto& [id, open] : open_)
+    if (open->sink) ++(open->admitted ? activity.running : activity.waiting);
+  return activity;
+}
+
 void WorkerLink::write_frames() {
   std::vector<Outgoing> frames;
   while (outgoing_.take_all(frames))
@@ -213,6 +221,7 @@ void WorkerLink::dispatch(const Frame& frame) {
     open = found->second;
     if (frame.kind == FrameKind::taken) open->is_taken = true;
     else if (frame.kind == FrameKind::reply ? open->of_engine : frame.kind != FrameKind::error) heard_ms_ = now_ms();
+    if (frame.kind == FrameKind::admitted) open->admitted = true;
     if (frame.kind != FrameKind::reply && frame.kind != FrameKind::error && frame.kind != FrameKind::admitted &&
         frame.kind != FrameKind::taken)
       has_made_tokens_ = true;
@@ -228,6 +237,10 @@ void WorkerLink::dispatch(const Frame& frame) {
   }
   if (frame.kind == FrameKind::reply) return open->reply(nullptr, frame.body);
   const Event event = event_of(frame);
+  if (event.kind == Event::Kind::finish) {
+    const std::lock_guard lock(mutex_);
+    rate_.add(now_ms(), event.usage.decode_ms, event.usage.completion - 1);  // the first one was the prompt's
+  }
   if (open->reply) open->reply(&event, {});
   else open->sink(event);
 }

@@ -9,11 +9,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/queue.h"
+#include "server/front/recent_rate.h"
+#include "server/model_view.h"
 #include "server/generation.h"
 #include "server/wire.h"
 
@@ -64,6 +67,7 @@ class WorkerLink {
   void kill();                                             // at once
   pid_t pid() const { return pid_; }
   int64_t open_requests() const;  // without looks
+  WorkerActivity activity() const;
   // Milliseconds for which the engine was not heard of while requests were open; 0 when none is.
   int64_t silence_ms() const;
   // Asks the engine for a sign of life, if none is asked for already: it answers between two steps.
@@ -96,12 +100,14 @@ class WorkerLink {
     bool is_look = false;
     bool of_engine = false;  // its reply comes from the engine's thread
     bool is_taken = false;
+    bool admitted = false;  // the engine has begun one of its answers
   };
   bool open_request(uint64_t id, Open request);
   static Event lost_event(uint64_t id, bool untaken);
   std::map<uint64_t, std::shared_ptr<Open>> open_;
   std::atomic<bool> lost_{false};  // written under the lock
   std::atomic<uint64_t> next_id_{1};
+  RecentRate rate_;
   std::atomic<int64_t> heard_ms_{0};  // on the steady clock: the engine's last frame, or the first request since idle
   std::atomic<bool> has_made_tokens_{false}, sign_asked_{false}, killed_{false};
   std::thread reader_, writer_;

@@ -63,8 +63,15 @@ void ps(Services& services, Call call) {
     o["pinned"] = view.pinned;
     o["default"] = view.is_default;
     o["open_requests"] = view.open_requests;
+    o["running"] = view.activity.running;
+    o["waiting"] = view.activity.waiting;
+    const auto& rate = view.activity.tokens_per_second;
+    o["tokens_per_second"] = rate ? json::Value(*rate) : json::Value();
+    o["unload_in_ms"] = view.unload_in ? json::Value(static_cast<int64_t>(view.unload_in->count())) : json::Value();
     o["restarts"] = view.restarts;
-    for (const char* key : {"memory_bytes", "context_window", "kv"})
+    o["pid"] = view.pid > 0 ? json::Value(static_cast<int64_t>(view.pid)) : json::Value();
+    for (const char* key : {"memory_bytes", "weights_bytes", "kv_bytes", "context_window", "batch", "kv", "executor",
+                            "threads", "numerics", "load_ms"})
       if (const json::Value* fact = view.facts.find(key)) o[key] = *fact;
     if (!view.problem.empty()) o["problem"] = view.problem;
     list.push_back(std::move(o));

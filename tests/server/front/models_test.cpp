@@ -105,6 +105,27 @@ TEST_F(ModelsTest, clients_that_alternate_all_progress) {
   EXPECT_LE(loads, 6) << "each has 2 s";
 }
 
+TEST_F(ModelsTest, a_view_tells_who_waits_and_when_the_model_goes) {
+  write("a", "load_ms 500");
+  start({"a"}, 1000, [](ModelsOptions& o) { o.ttl = 60s; });
+  auto waiting = ask("a");
+  ASSERT_TRUE(comes([&] { return view("a").activity.waiting == 1; }));
+  EXPECT_FALSE(view("a").unload_in) << "it is not loaded";
+  EXPECT_EQ(get(std::move(waiting)).kind, Event::Kind::finish);
+  ASSERT_TRUE(comes([&] { return view("a").activity.waiting == 0; }));
+  const auto left = view("a").unload_in;
+  ASSERT_TRUE(left);
+  EXPECT_GT(*left, 0s);
+  EXPECT_LE(*left, 60s);
+  models_->keep_alive("a", std::nullopt);
+  EXPECT_FALSE(view("a").unload_in);
+  models_->keep_alive("a", 30min);
+  models_->pin("a", true);
+  EXPECT_FALSE(view("a").unload_in);
+  models_->pin("a", false);
+  EXPECT_GT(*view("a").unload_in, 29min);
+}
+
 TEST_F(ModelsTest, what_is_pinned_stays) {
   write("a", "bytes 600");
   write("b", "bytes 600");
