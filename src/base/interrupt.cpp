@@ -45,7 +45,7 @@ Interrupt::~Interrupt() {
 
 bool Interrupt::requested() const { return g_requested.load(std::memory_order_acquire); }
 void Interrupt::reset() { g_requested = false; }
-const std::atomic<bool>& Interrupt::flag() const { return g_requested; }
+const std::atomic<bool>& Interrupt::flag() { return g_requested; }
 void Interrupt::request() { g_requested = true; }
 
 }  // namespace hearth

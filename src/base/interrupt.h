@@ -22,8 +22,9 @@ class Interrupt {
 
   bool requested() const;  // any thread
   void reset();            // the request was answered: the next SIGINT asks again
-  // For loops that take a cancel flag; true once a stop was asked for.
-  const std::atomic<bool>& flag() const;
+  // For loops that take a cancel flag; true once a stop was asked for. It may be handed out before an object is there:
+  // until then SIGINT does what it did.
+  static const std::atomic<bool>& flag();
   // As if SIGINT had arrived once (a UI's stop key, tests).
   void request();
 };

@@ -1,6 +1,7 @@
 #include "cli/detach.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/interrupt.h"
 #include "cli/log_file.h"
 #include "cli/programs.h"
 #include "cli/server_client.h"
@@ -68,9 +70,16 @@ int serve_detached(const Context& context) {
   if (output.get() < 0) fail(ErrorKind::io, "/dev/null: {}", std::strerror(errno));
   log_to(log, output.get());
   const uint64_t before = std::filesystem::file_size(log);
+  const Interrupt interrupt(Interrupt::Also::termination);
   const pid_t pid = start_program(words_again(context, log), output.get());
   const std::filesystem::path folder = hub::runtime_folder(context.env());
   for (;; std::this_thread::sleep_for(kPause)) {
+    if (interrupt.requested()) {  // what does not answer yet is not left behind
+      ::kill(pid, SIGTERM);
+      while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+      fail(ErrorKind::cancelled, "interrupted: no server was started");
+    }
     if (const std::optional<int> code = end_of(pid)) {
       std::fputs(written_since(log, before).c_str(), stderr);
       return *code == 0 ? exit_code(ErrorKind::cancelled) : *code;

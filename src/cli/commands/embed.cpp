@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/base64.h"
-#include "base/interrupt.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
@@ -128,12 +127,11 @@ int run(Context& context) {
   }
   for (const std::string& name : model->weights().surplus())
     context.detail("{}: tensor {} is not used", found.name, name);
-  const Interrupt interrupt;
   Progress progress(context, "embedding", Progress::Unit::count);
-  const decode::Vectors vectors = embedder->embed(
-      ids, {.dimensions = dimensions, .cancel = &interrupt.flag(), .progress = [&](int64_t done, int64_t total) {
-              progress.show(done, total);
-            }});
+  const decode::Vectors vectors =
+      embedder->embed(ids, {.dimensions = dimensions, .progress = [&](int64_t done, int64_t total) {
+                              progress.show(done, total);
+                            }});
 
   const bool as_base64 = *args.text("encoding") == "base64";
   if (context.json()) {

@@ -112,12 +112,13 @@ int run(Context& context) {
     fail(ErrorKind::out_of_memory, "{} prompt tokens and {} more do not fit the context of {}", prompt.size(),
          options.max_tokens, loaded.engine->context());
 
-  Interrupt interrupt;
-  options.cancel = &interrupt.flag();
+  std::optional<Interrupt> interrupt;  // from the first words on: before that Ctrl-C has nothing to keep
+  options.cancel = &Interrupt::flag();
   decode::Sequence sequence = loaded.engine->cache().make();
   const bool stream = !context.json() && !context.args().on("ids");
   const decode::Completion c = decode::complete(*loaded.engine, tokenizer, sequence, prompt, options,
                                                 context.args().texts("stop"), [&](std::string_view piece) {
+                                                  if (!interrupt) interrupt.emplace();
                                                   if (!stream) return;
                                                   context.write_out(piece);
                                                   context.flush_out();

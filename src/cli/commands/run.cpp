@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <optional>
+
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "cli/chat.h"
@@ -23,17 +25,18 @@ constexpr std::array kOwnFlags = {
 constexpr auto kFlags = joined(joined(kOwnFlags, kSamplingFlags), kModelFlags);
 
 int answer_once(Context& context, EngineBackend& backend, const std::string& prompt, double load_ms) {
-  Interrupt interrupt;
+  std::optional<Interrupt> interrupt;  // from the first words on: before that Ctrl-C has nothing to keep
   std::vector<ChatMessage> messages;
   if (const auto system = context.args().text("system")) messages.push_back({"system", *system});
   messages.push_back({"user", prompt});
   const ChatReply reply = backend.reply(
       messages,
       [&](std::string_view piece) {
+        if (!interrupt) interrupt.emplace();
         context.write_out(piece);
         context.flush_out();
       },
-      interrupt.flag());
+      Interrupt::flag());
   context.print("\n");
   if (reply.context_full) context.note("cut: the context is full");
   context.note("{}", stats_line(reply.stats, load_ms));

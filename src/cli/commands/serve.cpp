@@ -38,8 +38,10 @@ constexpr Positional kPositionals[] = {
 constexpr auto kDrain = std::chrono::seconds(25), kHeaders = std::chrono::seconds(20);
 constexpr auto kSecond = std::chrono::microseconds(std::chrono::seconds(1));
 
-// Of the store, by what each model's headers say; a model that cannot be read is passed over.
-std::string chosen_of_store(const Context& context, const Workers& workers, int64_t budget) {
+// Of the store, by what each model's headers say; a model that cannot be read is passed over. Throws Error{cancelled}
+// when `stop` comes while they are read.
+std::string chosen_of_store(const Context& context, const Workers& workers, int64_t budget,
+                            const std::atomic<bool>& stop) {
   const hub::Store store = hub::Store::from_env(context.env());
   std::vector<hub::FoundModel> models = hub::local_models(store);
   std::string preferred;
@@ -57,10 +59,9 @@ std::string chosen_of_store(const Context& context, const Workers& workers, int6
         store.cache().string());
   if (models.size() == 1) return models.front().name;  // its load says whether it fits
   std::vector<Candidate> candidates;
-  const std::atomic<bool> never{false};
   for (const hub::FoundModel& model : models) {
     server::ModelHeaders headers =
-        server::read_headers(workers.headers(model, budget, std::nullopt), model.path, kHeaders, never);
+        server::read_headers(workers.headers(model, budget, std::nullopt), model.path, kHeaders, stop);
     if (headers.refusal) context.note("{} is passed over: {}", model.name, headers.refusal->message);
     else candidates.push_back({.name = model.name, .facts = std::move(headers.facts)});
   }
@@ -146,14 +147,13 @@ class Serving {
     std::vector<net::Listener> inherited = net::inherited_listeners();
     options_ = front_options(context.args(), context.env(), instance_.token(), workers_);
     allow_connections(context, options_.settings.limits);
-    if (options_.models.default_model.empty())
-      options_.models.default_model = chosen_of_store(context, *workers_, options_.settings.memory_budget);
+    if (options_.models.default_model.empty() && !choose()) return;
     front_ = std::make_unique<server::Front>(options_, hub::Store::from_env(context.env()), std::move(inherited));
     instance_.publish(front_->url());
   }
 
   int run() {
-    if (!load()) return 0;
+    if (!front_ || !load()) return 0;
     ready_ = true;
     manager_.ready("serving at " + front_->url());
     open_page(context_, front_->url());
@@ -163,9 +163,29 @@ class Serving {
   }
 
  private:
+  static constexpr auto kLook = std::chrono::milliseconds(10);  // for signals, while others work
+
+  // False: a service manager ended it meanwhile. Throws Error{cancelled} for Ctrl-C.
+  bool choose() {
+    std::atomic<bool> stop{false};
+    std::future<std::string> name = std::async(std::launch::async, [&] {
+      return chosen_of_store(context_, *workers_, options_.settings.memory_budget, stop);
+    });
+    int told = 0;
+    while (name.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      const int signal = next_signal(kLook);
+      if (signal == 0 || signal == SIGHUP) continue;  // what a reload would read is read at this start
+      told = signal;
+      stop = true;
+    }
+    if (told == SIGTERM) return false;
+    if (told == SIGINT) fail(ErrorKind::cancelled, "interrupted while the headers of the store's models were read");
+    options_.models.default_model = name.get();
+    return true;
+  }
+
   // False: it was told to end before the model was loaded.
   bool load() {
-    constexpr auto kLook = std::chrono::milliseconds(10);
     const std::string name = front_->models().resolve("");
     std::optional<Progress> progress(std::in_place, context_, "loading " + name, Progress::Unit::share);
     std::future<json::Object> facts = std::async(std::launch::async, [&] {
