@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/error.h"
 #include "cli/fit_report.h"
 #include "decode/memory.h"
 
@@ -15,7 +16,13 @@ std::vector<std::string> worker_environment(const hub::Env& env) {
   for (const char* name : {"HOME", "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
                            "XDG_STATE_HOME", "XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "OMP_NUM_THREADS",
                            "HEARTH_ISA", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LSAN_OPTIONS"})
-    if (const auto value = env(name)) list.push_back(fmt::format("{}={}", name, *value));
+    if (const auto value = env(name); value && !value->empty()) list.push_back(fmt::format("{}={}", name, *value));
+  // Its sandbox keeps it from the password table.
+  if (env("HOME").value_or("").empty()) try {
+      list.push_back("HOME=" + hub::home_directory(env).string());
+    } catch (const Error&) {
+      // Without one it may do all the same: the other variables can name every folder.
+    }
   return list;
 }
 

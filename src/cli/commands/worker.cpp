@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <span>
 #include <string>
@@ -152,8 +153,8 @@ json::Object facts(const Context& context, const LoadedModel& loaded) {
   o["prompt_cache_bytes"] = *context.args().bytes("prompt-cache");
   if (context.args().given("disk-cache")) o["disk_cache_max_bytes"] = *context.args().bytes("disk-cache-max");
   o["load_ms"] = loaded.times.total;
-  o["threads"] = thread_count(context);
   o["executor"] = *context.args().text("executor");
+  o["threads"] = thread_count(context);
   o["vision"] = false;
   o["chat"] = o["tools"] = loaded.text->has_template();
   const model::Templates& templates = engine.model().templates();
@@ -181,8 +182,8 @@ server::WorkerModel load_embedder(const Context& context, const std::shared_ptr<
   o["numerics"] = name_of(options.numerics);
   o["weights_bytes"] = model.embedder->need().weights;
   o["memory_bytes"] = model.embedder->need().total();
-  o["threads"] = thread_count(context);
   o["executor"] = *context.args().text("executor");
+  o["threads"] = thread_count(context);
   o["chat"] = false;
   return model;
 }
@@ -273,8 +274,18 @@ int run(Context& context) {
     fail(ErrorKind::invalid_argument, "worker is started by serve, not by hand");
   ::fcntl(server::kWorkerWireFd, F_SETFD, FD_CLOEXEC);
   if (!ends_with_front()) return 0;
-  server::sandbox::enter_loading(paths(context));
+  // What is wrong with a folder is the answer to the load: the front would start a process that just ends again and
+  // again.
+  server::sandbox::Paths allowed;
+  std::exception_ptr refused;
+  try {
+    allowed = paths(context);
+  } catch (const Error&) {
+    refused = std::current_exception();
+  }
+  server::sandbox::enter_loading(allowed);
   return server::run_worker(server::kWorkerWireFd, [&](const auto& progress) {
+    if (refused) std::rethrow_exception(refused);
     const hub::FoundModel found = find_model(context);
     const std::shared_ptr<model::Model> opened = model::Model::open(found.path);
     const std::string role = *context.args().text("role");
