@@ -20,6 +20,7 @@
 #include "base/mmap.h"
 #include "base/printable.h"
 #include "cli/context.h"
+#include "cli/foreign_words.h"
 #include "cli/help.h"
 #include "hub/nearest.h"
 
@@ -33,6 +34,16 @@ bool answers_to(const Command& command, std::string_view word) {
   return false;
 }
 
+bool is_common_flag(std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  for (const Flag& flag : common_flags()) {
+    if (name == "--" + std::string(flag.name)) return true;
+    for (const std::string& alias : split_words(flag.aliases))
+      if (name == alias) return true;
+  }
+  return false;
+}
+
 struct Verb {
   const Command* command = nullptr;
   std::vector<std::string> words;  // of the command line, without the verb
@@ -42,7 +53,11 @@ struct Verb {
 // be common ones, of which --color alone takes a value.
 Verb find_verb(const std::vector<std::string>& words) {
   size_t at = 0;
-  while (at < words.size() && words[at].starts_with('-')) at += words[at] == "--color" ? 2 : 1;
+  for (; at < words.size() && words[at].starts_with('-'); at += words[at] == "--color" ? 2 : 1)
+    if (!is_common_flag(words[at]))
+      fail(ErrorKind::invalid_argument,
+           "{} stands in front of the verb, where only the flags of all verbs may: hearth VERB {} ...", words[at],
+           words[at]);
   if (at >= words.size()) return {};
   Verb verb;
   size_t count = 1;
@@ -55,6 +70,8 @@ Verb find_verb(const std::vector<std::string>& words) {
     if (!verb.command && answers_to(*command, words[at])) verb.command = command;
   }
   if (!verb.command) {
+    if (const auto hint = foreign_hint(words[at]))
+      fail(ErrorKind::invalid_argument, "no verb '{}': {}", words[at], *hint);
     std::vector<std::string> names;
     for (const Command* command : shown_commands()) {
       names.emplace_back(command->name);
@@ -110,6 +127,7 @@ int dispatch(const std::vector<std::string>& words, const Command*& command) {
   }
   if (words[0] == "--version" || words[0] == "-V") return dispatch({"version"}, command);
   const bool help_verb = words[0] == "help";
+  if (help_verb && words.size() == 2 && words[1] == "help") return show_help(help_overview());
   const Verb verb = find_verb(help_verb ? std::vector<std::string>(words.begin() + 1, words.end()) : words);
   if (!verb.command) {
     for (const std::string& word : words)

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "cli/foreign_words.h"
 #include "cli/raw_args.h"
 #include "hub/nearest.h"
 
@@ -13,7 +14,8 @@ namespace hearth::cli {
 namespace {
 
 // `-m M`, `--model M`, `-hf org/repo[:quant]` of other tools stand for the first positional MODEL.
-constexpr Flag kModel = {.name = "model", .kind = ValueKind::text, .aliases = "-m -hf -hfr --hf-repo"};
+constexpr Flag kModel = {
+    .name = "model", .kind = ValueKind::text, .value = "MODEL", .aliases = "-m -hf -hfr --hf-repo"};
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> words;
@@ -44,8 +46,10 @@ std::vector<Flag> flags_of(const Command& command) {
 
 [[noreturn]] void unknown_flag(const Command& command, const std::string& word, const std::vector<std::string>& known) {
   const std::string name = word.substr(0, word.find('='));
+  if (const auto hint = foreign_hint(command, name))
+    fail(ErrorKind::invalid_argument, "{} has no flag {}: {}", command.name, name, *hint);
   const std::vector<std::string> near = hub::nearest(name, known, 1);
-  if (!near.empty())
+  if (!near.empty() && name.size() > 2)  // one letter is as near as any other
     fail(ErrorKind::invalid_argument, "{} has no flag {}; did you mean {}?", command.name, name, near[0]);
   fail(ErrorKind::invalid_argument, "{} has no flag {} (text that begins with a dash goes after --)", command.name,
        name);
@@ -111,6 +115,10 @@ RawArgs parse_words(const Command& command, std::span<const std::string> words) 
     else option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     bound.push_back({flag, option});
   }
+
+  // "-ngl" would be read as -n with the value "gl".
+  for (const std::string& word : before)
+    if (is_long_with_one_dash(word) && foreign_hint(command, word)) unknown_flag(command, word, known);
 
   // "--stop=" gives an empty text, which the library takes as two words alone; and for a value left out it has no
   // sentence that names the flag and what is wanted.

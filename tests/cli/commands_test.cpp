@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "cli/args.h"
 #include "cli/completion.h"
 #include "cli/context.h"
+#include "cli/foreign_words.h"
 #include "cli/help.h"
 #include "cli/text_width.h"
 #include "cli/version.h"
@@ -37,6 +39,34 @@ TEST(Commands, names_and_spellings_are_unique) {
         EXPECT_TRUE(spellings.insert(alias).second) << command->name << " " << alias;
     }
   }
+}
+
+TEST(Commands, words_of_other_programs_lead_to_verbs_that_exist) {
+  std::set<std::string> verbs, words;
+  for (const Command* command : commands()) {
+    verbs.insert(std::string(command->name));
+    for (const std::string& alias : split_words(command->aliases)) verbs.insert(alias);
+  }
+  for (const ForeignVerb& row : foreign_verbs()) {
+    for (const std::string& word : split_words(row.words)) {
+      EXPECT_FALSE(verbs.contains(word)) << word << " is a verb of ours";
+      EXPECT_TRUE(words.insert(word).second) << word << " stands there twice";
+      EXPECT_EQ(foreign_hint(word), row.hint);
+    }
+    // What stands as a command in the hint: "hearth VERB MODEL", "hearth VERB --flag", and the flags behind it.
+    const std::vector<std::string> said = split_words(row.hint);
+    const Command* named = nullptr;
+    for (size_t i = 0; i < said.size(); ++i) {
+      if (i > 0 && said[i - 1] == "hearth")
+        for (const Command* command : shown_commands())
+          if (command->name == said[i]) named = command;
+      if (!said[i].starts_with("--") || said[i] == "--json" || !named) continue;
+      const std::string flag = said[i].substr(2);
+      EXPECT_TRUE(std::any_of(named->flags.begin(), named->flags.end(), [&](const Flag& f) { return f.name == flag; }))
+          << named->name << " has no " << said[i];
+    }
+  }
+  EXPECT_FALSE(foreign_hint("frobnicate"));
 }
 
 TEST(Commands, every_row_is_complete_and_its_defaults_are_legal) {

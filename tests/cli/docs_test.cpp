@@ -4,6 +4,8 @@
 #include "base/fs.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/foreign_words.h"
+#include "cli/help.h"
 
 namespace hearth::cli {
 namespace {
@@ -32,6 +34,14 @@ TEST(Docs, the_command_page_names_every_verb_and_flag) {
       EXPECT_TRUE(names(own, flag) || names(engine, flag) || names(sampling, flag))
           << command->name << " --" << flag.name;
   }
+}
+
+TEST(Docs, the_command_page_names_the_words_of_other_programs) {
+  const std::string page = io::real_fs().read_file(HEARTH_TESTS_DIR "/../docs/cli.md", 1 << 20);
+  const std::string own = section(page, "### Words of other programs");
+  for (const ForeignVerb& row : foreign_verbs())
+    for (const std::string& word : split_words(row.words))
+      EXPECT_NE(own.find("`" + word + "`"), std::string::npos) << word;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/foreign_words.h"
 #include "cli/progress.h"
 #include "cli/units.h"
 #include "hub/paths.h"
@@ -28,10 +29,13 @@ int run(Context& context) {
   const Interrupt interrupt(Interrupt::Also::termination);
   const std::optional<std::string> name = context.args().text("name");
   if (name && name->empty()) fail(ErrorKind::invalid_argument, "--name is empty, expected ORG/NAME");
+  const std::string path = context.required("PATH");
+  if (path.empty()) fail(ErrorKind::invalid_argument, "PATH is empty");
+  refuse_address(path);
   hub::ImportResult result;
   {
     Progress progress(context, "importing");
-    result = hub::import_model(hub::hub_cache(env), hub::expand_home(context.required("PATH"), env),
+    result = hub::import_model(hub::hub_cache(env), hub::expand_home(path, env),
                                {.repo = name.value_or(""),
                                 .hard_link = context.args().on("link"),
                                 .cancel = &interrupt.flag(),

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/descriptors.h"
 #include "cli/detach.h"
+#include "cli/foreign_words.h"
 #include "cli/log_file.h"
 #include "cli/programs.h"
 #include "cli/progress.h"
@@ -276,6 +277,7 @@ int run(Context& context) {
     context.write_out(limits_help());
     return 0;
   }
+  refuse_address(context.args().positional("MODEL").value_or(""));
   if (context.args().on("detach")) return serve_detached(context);
   if (const auto file = context.args().text("log-file")) log_to(hub::expand_home(*file, context.env()), STDERR_FILENO);
   // Large bodies go back to the system when they are done with: the allocator would rather learn to keep them.

@@ -46,6 +46,7 @@ int run(Context& context) {
   text::Rendered rendered;
   if (chat) rendered = render_file(context, text, *chat);
   const std::string source = chat ? rendered.text : text_or_stdin(*plain);
+  if (!chat) require_utf8(source, "the text");
   if (context.args().on("text") && !context.json()) {
     context.write_out(source);
     return 0;
