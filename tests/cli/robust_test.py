@@ -248,3 +248,15 @@ def test_bench_says_where_the_load_went(run, model_file):
     load = done["load"]
     parts = sum(load[k] for k in ("open_ms", "admission_ms", "weights_ms", "plans_ms"))
     assert 0 < parts <= load["total_ms"] == done["load_ms"]
+
+
+def test_bench_says_what_the_machine_would_give(run, model_file):
+    flags = ("--tokens", "4", "--runs", "1", "--depth", "1")
+    limits = json.loads(run("bench", model_file("smollm2"), "--prompt", "16", *flags, "--json").stdout)["limits"]
+    assert limits["read_gbps"] > 0 and limits["peak"] and limits["peak_gops"] > 0
+    assert limits["decode_share"] > 0 and 0 < limits["prefill_share"] < 1, limits
+    shown = run("bench", model_file("smollm2"), "--prompt", "0", *flags).stdout
+    assert "% of" in shown and "a plain read of as many bytes" in shown and "registers" not in shown, shown
+    slow = ("--prompt", "1", "--tokens", "0", "--runs", "1", "--executor", "reference", "--json")
+    assert json.loads(run("bench", model_file("smollm2"), *slow).stdout)["limits"] is None
+    assert "nothing to measure" in run("bench", model_file("smollm2"), "--prompt", "0", "--tokens", "0", code=2).stderr

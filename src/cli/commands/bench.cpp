@@ -1,8 +1,10 @@
 #include "probe/bench.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
+#include "cli/limits.h"
 #include "cli/progress.h"
 #include "cli/rates.h"
 #include "cli/units.h"
@@ -148,6 +150,40 @@ void keep(const Context& context, const LoadedModel& loaded, const probe::BenchO
   }
 }
 
+// How near the model comes to what the machine gives at best.
+struct Nearness {
+  Limits limits;
+  std::optional<double> decode, prefill;  // 1: as fast as that
+};
+
+std::optional<Nearness> nearness(const Context& context, const probe::BenchResult& r, double gbps, double gops) {
+  if (*context.args().text("executor") == "reference") return std::nullopt;  // slow on purpose
+  const int64_t bytes = r.streamed_bytes + r.kv_bytes;
+  Nearness near{.limits = measure_limits(thread_count(context), bytes), .decode = {}, .prefill = {}};
+  if (gbps > 0) near.decode = gbps / near.limits.read_gbps;
+  if (gops > 0 && near.limits.peak_gops > 0) near.prefill = gops / near.limits.peak_gops;
+  return near;
+}
+
+json::Object nearness_json(const Nearness& near) {
+  json::Object o;
+  o["read_gbps"] = near.limits.read_gbps;
+  o["decode_share"] = near.decode ? json::Value(*near.decode) : json::Value();
+  o["peak"] = near.limits.peak;
+  o["peak_gops"] = near.limits.peak_gops;
+  o["prefill_share"] = near.prefill ? json::Value(*near.prefill) : json::Value();
+  return o;
+}
+
+void print_nearness(const Context& context, const Nearness& near) {
+  if (near.prefill)
+    context.print("  prefill is at {:.0f} % of {:.0f} Gop/s, what {} gives from registers\n", 100 * *near.prefill,
+                  near.limits.peak_gops, near.limits.peak);
+  if (near.decode)
+    context.print("  decode is at {:.0f} % of {:.1f} GB/s, a plain read of as many bytes\n", 100 * *near.decode,
+                  near.limits.read_gbps);
+}
+
 int run(Context& context) {
   if (const auto streams = context.args().integer("parallel")) return run_streams(context, *streams);
   const Args& args = context.args();
@@ -155,6 +191,8 @@ int run(Context& context) {
                                     .tokens = *args.integer("tokens"),
                                     .runs = *args.integer("runs"),
                                     .depth = *args.integer("depth")};
+  if (options.prompt_tokens == 0 && options.tokens == 0)
+    fail(ErrorKind::invalid_argument, "--prompt 0 and --tokens 0 leave nothing to measure");
   const int64_t positions = std::max(options.prompt_tokens, options.depth + options.tokens);
   const LoadedModel loaded = load_model(context, {.needs_text = false, .context_wanted = positions});
   require_positions(loaded, options.prompt_tokens, "--prompt {}", options.prompt_tokens);
@@ -166,6 +204,8 @@ int run(Context& context) {
   keep(context, loaded, options, r.decode.median);
   const double gbps = r.decode.median * static_cast<double>(r.streamed_bytes + r.kv_bytes) / 1e9;
   const double gops = r.prefill.median * static_cast<double>(r.flops_token) / 1e9;
+  const int64_t peak_rss = peak_rss_bytes();
+  const std::optional<Nearness> near = nearness(context, r, gbps, gops);
   if (context.json()) {
     json::Object d = subject_json(context, loaded);
     d["prompt_tokens"] = options.prompt_tokens;
@@ -177,9 +217,10 @@ int run(Context& context) {
     d["kv_bytes_per_token"] = r.kv_bytes;
     d["decode_gbps"] = gbps;
     d["prefill_gops"] = gops;
+    d["limits"] = near ? json::Value(nearness_json(*near)) : json::Value();
     d["load_ms"] = loaded.times.total;
     d["load"] = times_json(loaded.times);
-    d["peak_rss_bytes"] = peak_rss_bytes();
+    d["peak_rss_bytes"] = peak_rss;
     context.print_json(std::move(d));
     return 0;
   }
@@ -193,7 +234,8 @@ int run(Context& context) {
   if (options.tokens > 0)
     context.print("  decode  {:>5} tokens  {:9.1f} tok/s  ({}{:.1f} GB/s of weights and KV)\n", options.tokens,
                   r.decode.median, spread(r.decode), gbps);
-  context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss_bytes()));
+  if (near) print_nearness(context, *near);
+  context.print("  load {:.0f} ms, peak memory {}\n", loaded.times.total, show_size(peak_rss));
   return 0;
 }
 
@@ -203,7 +245,10 @@ const Command kBench = {
     .name = "bench",
     .aliases = "",
     .summary = "prefill and decode speed of a model",
-    .details = "",
+    .details =
+        "llama-bench calls them pp512 and tg64. Both are compared with what this machine\n"
+        "gives at best: decode with a plain read of the bytes that a token takes, prefill\n"
+        "with dot products from registers.",
     .positionals = kPositionals,
     .flags = kFlags,
     .run = run,

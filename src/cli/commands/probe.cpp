@@ -90,6 +90,7 @@ int run(Context& context) {
   const bool with_model = context.args().positional("MODEL").has_value();
   probe::StepTable decode_table, prefill_table;
   double model_read = 0;
+  int64_t streamed = 0;  // by a decode step
   std::string model_name;
   if (with_model) {
     const int64_t depth = *context.args().integer("depth");
@@ -99,7 +100,6 @@ int run(Context& context) {
     model_name = loaded.found.name;
     decode_table = probe::step_table(*loaded.engine, 1, depth, 20);
     prefill_table = probe::step_table(*loaded.engine, chunk, depth, 3);
-    int64_t streamed = 0;
     for (const probe::StepRow& r : decode_table.rows) streamed += r.bytes;
     Team team(threads);
     model_read = probe::read_rate(team, threads, std::max<int64_t>(kMiB, streamed / 4096 * 4096)).gbps;
@@ -153,10 +153,16 @@ int run(Context& context) {
   for (const probe::ReadRate& r : m.reads)
     context.print("  read {:>8} on {} thread{}  {:6.1f} GB/s (spread {:.0f} %)\n", show_size(r.bytes), r.threads,
                   r.threads == 1 ? " " : "s", r.gbps, 100 * r.spread);
+  if (m.clock > 0 && !m.reads.empty())  // the last one: the largest set on all threads
+    context.print("  a token of a model with 1 GB of weights takes {:.0f} ms at least: {:.0f} tok/s of decode\n",
+                  1000 / m.reads.back().gbps, m.reads.back().gbps);
   if (with_model) {
     context.print("{}: plain read of a token's bytes {:.1f} GB/s; ops above 100 % of it read from caches\n", model_name,
                   model_read);
     print_table(context, "decode step, M = 1", decode_table, model_read);
+    const auto bytes = static_cast<double>(streamed);
+    context.print("  all of it: {} a step, which a plain read takes {:.2f} ms for: the step is at {:.0f} %\n",
+                  show_size(streamed), bytes / model_read / 1e6, 100 * bytes / model_read / 1e6 / decode_table.step_ms);
     print_table(context, "prefill step", prefill_table, model_read);
   }
   return 0;
