@@ -73,6 +73,9 @@ LaunchPlan opencode(const Served& served) {
 
 // With 16,384 positions or less it would sum the talk up after each turn: it keeps as many free. It takes a provider
 // from an extension only; the file holds no key and lies in the folder of the server.
+// Versions before 0.77 look "apiKey" up in the environment as it is, or take it as the key; later ones replace $NAME in
+// it by what the environment holds. So the variable that is called "$HEARTH_API_KEY", dollar and all, gives both the
+// key, whatever characters it has.
 LaunchPlan pi(const Served& served) {
   const int64_t context = served.context > 0 ? served.context : 32'768;
   json::Array models, input;
@@ -96,7 +99,9 @@ LaunchPlan pi(const Served& served) {
   LaunchPlan plan;
   plan.set = {{kKeyVariable, served.key}};
   plan.file = served.folder / "pi-extension.js";
-  plan.file_text = fmt::format("export default (pi) => pi.registerProvider(\"hearth\", {});\n", json::dump(provider));
+  plan.file_text = fmt::format(
+      "process.env[\"${0}\"] = process.env[\"{0}\"];\nexport default (pi) => pi.registerProvider(\"hearth\", {1});\n",
+      kKeyVariable, json::dump(provider));
   plan.arguments = {"--extension", plan.file.string(), "--provider", "hearth", "--model", served.model};
   return plan;
 }

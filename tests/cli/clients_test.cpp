@@ -80,6 +80,7 @@ TEST(Clients, pi_gets_an_extension_file) {
   EXPECT_EQ(plan.file, "/run/hearth/pi-extension.js");
   EXPECT_EQ(plan.arguments[0], "--extension");
   EXPECT_EQ(plan.arguments[1], plan.file.string());
+  EXPECT_TRUE(plan.file_text.starts_with("process.env[\"$HEARTH_API_KEY\"] = process.env[\"HEARTH_API_KEY\"];\n"));
   const size_t begin = plan.file_text.find(", {") + 2, end = plan.file_text.rfind(')');
   const json::Value provider = json::parse(plan.file_text.substr(begin, end - begin), "provider");
   EXPECT_EQ(*provider.get("apiKey")->string(), "$HEARTH_API_KEY");

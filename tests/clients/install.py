@@ -29,6 +29,7 @@ NPM = {
     "claude": ["@anthropic-ai/claude-code@2.1.332"],
     "codex": ["@openai/codex@0.171.0"],
     "pi": ["@mariozechner/pi-coding-agent@0.73.1"],
+    "pi-now": ["@earendil-works/pi-coding-agent@1.6.0"],  # the same program under its name of today
 }
 
 
@@ -116,6 +117,7 @@ def codex():
     return [str(node()), str(npm_prefix("codex") / "node_modules" / "@openai" / "codex" / "bin" / "codex.js")]
 
 
-def pi():
+def pi(name="pi"):
     """The command that starts pi."""
-    return [str(node()), str(npm_prefix("pi") / "node_modules" / "@mariozechner" / "pi-coding-agent" / "dist" / "cli.js")]
+    package = NPM[name][0].rpartition("@")[0]
+    return [str(node()), str(npm_prefix(name) / "node_modules" / package / "dist" / "cli.js")]

@@ -1,12 +1,14 @@
 """`hearth launch`: what a client on PATH is given, without any client installed."""
 import json
 import pathlib
+import re
 import subprocess
 
 import pytest
 from running import BINARY, Server
 
 KEY = "key-for-launch-4711"
+ODD_KEY = "!a-$key${of}-$$4711"
 FAKE = """#!/bin/sh
 printf '%s\\n' "$0" "$@" > "$HOME/argv"
 env > "$HOME/seen"
@@ -110,6 +112,28 @@ def test_a_key_is_passed_on_and_checked_first(tmp_path, clients, model_file):
     with socket as server:
         told = launch(server, "claude", path=clients)
         assert told.returncode == 2 and "--port" in told.stderr, told.stderr
+
+
+def test_pi_of_any_version_finds_the_key(tmp_path, clients, model_file):
+    """Old ones look for a variable that is called as "apiKey" says, later ones put variables in place of $NAME in it."""
+    keys = tmp_path / "keys"
+    keys.write_text(ODD_KEY + "\n")
+    keys.chmod(0o600)
+    home = tmp_path / "home"
+    home.mkdir()
+    with Server(home, model_file("smollm2"), "--context", "256", "--batch", "1", "--api-key-file", keys) as server:
+        assert launch(server, "pi", path=clients, env={"HEARTH_API_KEY": ODD_KEY}).returncode == 7
+        argv, env = seen(server)
+        extension = pathlib.Path(argv[argv.index("--extension") + 1]).read_text()
+        assert ODD_KEY not in extension
+        first, second = extension.splitlines()
+        name, value = re.fullmatch(r'process\.env\["(.+?)"\] = process\.env\["(.+?)"\];', first).groups()
+        env[name] = env[value]
+        provider = json.loads(re.fullmatch(r'export default \(pi\) => pi\.registerProvider\("hearth", (.*)\);', second).group(1))
+        old = env.get(provider["apiKey"], provider["apiKey"])
+        new = re.sub(r"\$(\w+)", lambda m: env[m.group(1)], provider["apiKey"])
+        for key in (old, new):
+            assert server.get("/v1/models", headers={"Authorization": f"Bearer {key}"}).status == 200, key
 
 
 # --- a client that is missing ---
