@@ -25,7 +25,8 @@ HOP = {"connection", "transfer-encoding", "keep-alive", "host", "content-length"
 
 
 class Recorder:
-    """The proxy as a thread: `url` is its address, `calls` what came by."""
+    """The proxy as a thread: `url` is its address, `calls` what came by; what the server said stands in a call's "answer", once
+    it is whole, and is not written."""
 
     def __init__(self, upstream, replace=()):
         self.upstream = urllib.parse.urlsplit(upstream)
@@ -65,9 +66,12 @@ class Recorder:
                     handler.send_header(key, value)
             handler.send_header("Connection", "close")
             handler.end_headers()
+            pieces = []
             while piece := response.read1(65536):
+                pieces.append(piece)
                 handler.wfile.write(piece)
                 handler.wfile.flush()
+            call["answer"] = b"".join(pieces).decode("utf-8", "replace")
         except OSError:
             call.setdefault("status", 0)  # the client, or the server, went away
         finally:
@@ -91,7 +95,8 @@ class Recorder:
         return call
 
     def write(self, out, client, notes):
-        document = dict(client=client, notes=notes, calls=self.calls)
+        calls = [{key: value for key, value in call.items() if key != "answer"} for call in self.calls]
+        document = dict(client=client, notes=notes, calls=calls)
         pathlib.Path(out).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
     def close(self):
