@@ -37,6 +37,8 @@ std::string requests(const json::Value& model) {
   return fmt::format("{} running{}", running, waiting > 0 ? fmt::format(", {} waiting", waiting) : "");
 }
 
+std::string show_rate(double tps) { return tps < 99.95 ? fmt::format("{:.1f}", tps) : fmt::format("{:.0f}", tps); }
+
 std::string unload(const json::Value& model) {
   if (const json::Value* pinned = model.get("pinned"); pinned && pinned->is_bool() && pinned->as_bool("pinned"))
     return "never";
@@ -55,7 +57,7 @@ Row row_of(const json::Value& model) {
           word(model, "executor"),
           context ? std::to_string(*context) : "-",
           requests(model),
-          rate && rate->is_number() ? fmt::format("{:.3g}", rate->as_double("tokens_per_second")) : "-",
+          rate && rate->is_number() ? show_rate(rate->as_double("tokens_per_second")) : "-",
           unload(model),
           std::to_string(whole(model, "restarts").value_or(0))};
 }
