@@ -18,8 +18,7 @@ Limits measure_limits(int threads, int64_t bytes) {
   const auto measure = [&] {
     Team team(threads);
     Limits limits;
-    limits.read_gbps =
-        probe::read_rate(team, threads, std::clamp(bytes, kBytesMin, kBytesMax) / 4096 * 4096, 5).gbps;
+    limits.read_gbps = probe::read_rate(team, threads, std::clamp(bytes, kBytesMin, kBytesMax) / 4096 * 4096, 5).gbps;
     for (const probe::Peak& peak : probe::peaks(team))
       if (peak.gops_all > limits.peak_gops) {
         limits.peak = peak.name;

@@ -128,10 +128,8 @@ int run(Context& context) {
   for (const std::string& name : model->weights().surplus())
     context.detail("{}: tensor {} is not used", found.name, name);
   Progress progress(context, "embedding", Progress::Unit::count);
-  const decode::Vectors vectors =
-      embedder->embed(ids, {.dimensions = dimensions, .progress = [&](int64_t done, int64_t total) {
-                              progress.show(done, total);
-                            }});
+  const decode::Vectors vectors = embedder->embed(
+      ids, {.dimensions = dimensions, .progress = [&](int64_t done, int64_t total) { progress.show(done, total); }});
 
   const bool as_base64 = *args.text("encoding") == "base64";
   if (context.json()) {
