@@ -38,7 +38,7 @@ TEST(JsonVisit, events_come_in_document_order) {
 TEST(JsonVisit, errors_carry_the_place) {
   EXPECT_EQ(trace_of("[1, 2"), "doc: incomplete JSON at byte 5");
   EXPECT_EQ(trace_of("[1] x"), "doc: extra data at byte 4");
-  EXPECT_EQ(trace_of(std::string(97, '[')), "doc: too deep at byte 96");
+  EXPECT_EQ(trace_of(std::string(97, '[')), "doc: values are more than 96 deep at byte 96");
 }
 
 TEST(JsonVisit, long_strings_with_escapes_arrive_whole) {

@@ -294,7 +294,7 @@ std::vector<BadFile> bad_index_files() {
       {"NUL", map(R"("a":"x\u0000.safetensors")"), escape(R"(x\x00.safetensors)")},
       {"hidden", map(R"("a":".safetensors")"), escape(".safetensors")},
       {"pickle", map(R"("a":"pytorch_model.bin")"), escape("pytorch_model.bin")},
-      {"too deep", R"({"x":)" + std::string(200, '['), corrupt + "too deep at byte 100"},
+      {"too deep", R"({"x":)" + std::string(200, '['), corrupt + "values are more than 96 deep at byte 100"},
   };
 }
 
