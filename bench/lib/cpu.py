@@ -34,6 +34,7 @@ class Options:
     tokens: int
     out: Path
     wait_s: float
+    workloads: list[str] = dataclasses.field(default_factory=list)  # keys; none: all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -225,7 +226,7 @@ def run_subject(options: Options, subject: Subject, model: Path, first: bool) ->
 def run_workloads(
     options: Options, subject: Subject, model: Path, peer: peers.Peer | None, error: str | None, first: bool
 ) -> None:
-    for i, work in enumerate(WORKLOADS):
+    for i, work in enumerate(w for w in WORKLOADS if not options.workloads or w.key in options.workloads):
         # The load average of the last minute is our own from the second workload on.
         idle = machine.preflight(options.wait_s, load_counts=first and i == 0)
         clocks = idle.pop("clocks_mhz")
@@ -269,4 +270,5 @@ def options_from(args) -> Options:
         tokens=args.tokens,
         out=Path(args.out) if args.out else ROOT / "bench" / "records" / f"{args.area}.ndjson",
         wait_s=args.wait_idle,
+        workloads=args.workload or [],
     )

@@ -59,6 +59,10 @@ def measure(server, subject: Subject, waves: list[list[str]], tokens: int) -> di
     )
 
 
+def hearth_server(options, model: Path, numerics: str) -> servers.Hearth:
+    return servers.Hearth(options.binary, model, options.threads, SLOTS, CONTEXT, numerics)
+
+
 def direct(options, model: Path, depth: int, runs: int) -> float:
     """tok/s of `hearth bench` at the same depth."""
     shape = ["--prompt", 0, "--tokens", options.tokens, "--depth", depth, "--runs", runs]
@@ -66,18 +70,24 @@ def direct(options, model: Path, depth: int, runs: int) -> float:
 
 
 def interleave(options, subject: Subject, model: Path, work: Workload, ours, theirs, prompts: Prompts) -> dict:
-    """Ours, peer, ours, peer ...; the first round is thrown away. For `served decode` the peer is hearth bench."""
+    """Ours, peer, ours, peer ...; the first round is thrown away. For `served decode` the peer is hearth bench, a new
+    process each time; so is the server then, since where its memory lies is worth some percent either way."""
     mine, peer, error, rounds, done, count = [], [], None, options.rounds, -1, 1
     while done < rounds:
         waves = [prompts.take(work.clients) for _ in range(count)]
-        got, other = measure(ours, subject, waves, options.tokens), None
+        other = None
         if work.kind == "decode":
+            with hearth_server(options, model, work.numerics) as fresh:
+                measure(fresh, subject, [prompts.take(work.clients)], options.tokens)
+                got = measure(fresh, subject, waves, options.tokens)
             other = dict(decode_tps=direct(options, model, got["prompt_tokens"], count))
-        elif theirs is not None and error is None:
-            try:
-                other = measure(theirs, subject, waves, options.tokens)
-            except (load.LoadError, OSError) as failure:
-                error, peer = str(failure), []
+        else:
+            got = measure(ours, subject, waves, options.tokens)
+            if theirs is not None and error is None:
+                try:
+                    other = measure(theirs, subject, waves, options.tokens)
+                except (load.LoadError, OSError) as failure:
+                    error, peer = str(failure), []
         if done < 0:
             count = min(RUNS_MAX, math.ceil(ROUND_S * got["tps"] / (options.tokens * work.clients)))
         else:
@@ -197,10 +207,11 @@ def run_subject(options, subject: Subject, model: Path, first: bool) -> None:
         except (peers.PeerError, OSError, subprocess.CalledProcessError) as failure:
             error = str(failure)
             print(f"bench: {subject.title}: {error}", file=sys.stderr)
-    prompts, wanted = Prompts(), [w for w in WORKLOADS if w.key in subject.goals]
+    prompts = Prompts()
+    wanted = [w for w in WORKLOADS if w.key in subject.goals and (not options.workloads or w.key in options.workloads)]
     try:
         for numerics in dict.fromkeys(w.numerics for w in wanted):
-            with servers.Hearth(options.binary, model, options.threads, SLOTS, CONTEXT, numerics) as ours:
+            with hearth_server(options, model, numerics) as ours:
                 for work in [w for w in wanted if w.numerics == numerics]:
                     run_workload(options, subject, model, work, ours, theirs, prompts, error, first)
                     first = False

@@ -109,7 +109,7 @@ def test_prompts_share_no_beginning():
 
 @pytest.fixture
 def scripted(tmp_path, monkeypatch):
-    options = types.SimpleNamespace(binary=tmp_path / "hearth", threads=2, rounds=3, tokens=8, wait_s=0, peer_names=["llama-server"],
+    options = types.SimpleNamespace(binary=tmp_path / "hearth", threads=2, rounds=3, tokens=8, wait_s=0, peer_names=["llama-server"], workloads=[],
                                     out=tmp_path / "serve.ndjson")  # fmt: skip
     monkeypatch.setattr(serve.peers, "install", lambda _: None)
     monkeypatch.setattr(serve.servers, "Llama", lambda *_: Scripted(delay=0.12))
