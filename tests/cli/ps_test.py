@@ -78,8 +78,9 @@ def test_an_idle_model_and_its_server(server):
     assert first["memory_bytes"] > first["weights_bytes"] > 10**7
 
 
-def test_requests_that_run_and_wait_and_their_speed(server):
-    endless = {"max_tokens": 400, "logit_bias": {"2": -100, "0": -100}}
+@pytest.mark.parametrize("stream", [True, False])
+def test_requests_that_run_and_wait_and_their_speed(server, stream):
+    endless = {"max_tokens": 400, "logit_bias": {"2": -100, "0": -100}, "stream": stream}
     asking = [threading.Thread(target=server.chat, kwargs=endless) for _ in range(2)]
     for thread in asking:
         thread.start()

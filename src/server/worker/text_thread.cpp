@@ -153,7 +153,16 @@ bool TextThread::handle(EngineOutput& output) {
     case Kind::admitted: {
       Event event{.kind = Event::Kind::admitted};
       event.usage = {.prompt = live->prompt_tokens, .cached = output.cached, .max_tokens = answer.max_tokens};
-      events.push_back(std::move(event));
+      if (live->generation.stream) {
+        events.push_back(std::move(event));
+        break;
+      }
+      // Of an answer that is wanted as a whole, this alone is not kept: the front counts what runs and what waits.
+      event.id = live->id;
+      event.answer = output.answer;
+      std::string frame;
+      append_frame(frame, to_frame(event));
+      hooks_.send(frame);
       break;
     }
     case Kind::logits: live->logits = std::move(output.logits); break;
