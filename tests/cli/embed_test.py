@@ -152,7 +152,7 @@ def test_show_fit_and_doctor_know_an_encoder(run, model):
     fit = json.loads(run("fit", model, "--json").stdout)
     report = fit["report"]
     assert "tok/s" not in run("fit", model).stdout, "it writes no text"
-    assert report["fits"] and report["kv_bytes"] == 0 and report["max_safe_context"] == 300 and fit["typical_decode_tps"] is None
+    assert report["fits"] and report["kv_bytes"] == 0 and report["max_safe_context"] == 40 and fit["typical_decode_tps"] is None
     assert "NaN or infinite scale or value in 37 weights" in run("doctor", "--deep", model).stdout
 
 
