@@ -340,7 +340,8 @@ def test_interrupted_import_says_so_and_cleans_up(run, tmp_path, number):
         file.truncate(8 << 30)  # sparse: long enough to be interrupted, also on a busy machine
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "hub")}
     process = subprocess.Popen([BINARY, "import", source, "--name", "o/big"], env=environment, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+                               stderr=subprocess.PIPE, text=True, cwd=tmp_path,
+                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # nohup's child would ignore it
     while process.poll() is None and not hidden(tmp_path / "hub"):
         time.sleep(0.01)
     process.send_signal(number)

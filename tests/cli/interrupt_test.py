@@ -74,7 +74,7 @@ def cpu_seconds(process):
     ("smollm2", ["bench", "MODEL", "--runs", "1000"]),
     ("smollm2", ["bench", "MODEL", "--runs", "1000", "--parallel", "4"]),
     ("smollm2", ["probe", "cpu", "MODEL"]),
-    ("qwen-1.5b", ["doctor", "MODEL", "--deep"]),
+    pytest.param("qwen-1.5b", ["doctor", "MODEL", "--deep"], marks=pytest.mark.full),
     ("smollm2", ["generate", "MODEL", "LONG", "-n", "1", "--executor", "reference"]),
     ("smollm2", ["run", "MODEL", "LONG", "-n", "1", "--executor", "reference"]),
     ("smollm2", ["logits", "MODEL", "--ids", "IDS", "-o", "out.npy"]),
