@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <numeric>
 
 #include "base/error.h"
@@ -152,13 +151,10 @@ class CpuExecutor final : public graph::Executor {
   PackCache::Found packed(const PackedTensor& w, std::string_view name) {
     if (cache_)
       if (std::optional<PackCache::Found> kept = cache_->find(name, w, &team_)) return *std::move(kept);
-    const auto start = std::chrono::steady_clock::now();
     const WeightArena::Piece piece = arena_.take(Matrix::packed_bytes(w.format, w.N, w.K));
     Matrix::pack_into(w, piece.bytes, &team_);
     PackCache::Found made{Matrix::view(piece.bytes, piece.owner), count_bad(w)};
-    if (cache_)
-      cache_->add(name, made.matrix, made.nonfinite,
-                  std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    if (cache_) cache_->add(name, made.matrix, made.nonfinite);
     return made;
   }
 

@@ -216,9 +216,9 @@ std::optional<int64_t> PackCache::checked(std::string_view name, const PackedTen
   return e.nonfinite;
 }
 
-void PackCache::add(std::string_view name, const Matrix& matrix, int64_t nonfinite, double seconds) {
+void PackCache::add(std::string_view name, const Matrix& matrix, int64_t nonfinite) {
   known_.push_back({std::string(name), matrix, nonfinite});
-  seconds_ += seconds;
+  added_ += static_cast<int64_t>(matrix.bytes().size());
 }
 
 void PackCache::add_checked(std::string_view name, const PackedTensor& w, int64_t nonfinite) {
@@ -226,8 +226,8 @@ void PackCache::add_checked(std::string_view name, const PackedTensor& w, int64_
 }
 
 void PackCache::save() noexcept {
-  if (seconds_ <= options_.seconds_min && !(mend_ && seconds_ > 0)) return;
-  seconds_ = 0;
+  if (added_ < options_.bytes_min && !(mend_ && added_ > 0)) return;
+  added_ = 0;
   mend_ = false;
   try {
     write();

@@ -37,7 +37,7 @@ struct PackCacheOptions {
   std::string key;            // names one state of the files that the weights come from; the file's name
   std::string source;         // the model, for people
   int64_t bytes_max = 20'000'000'000;
-  double seconds_min = 0.1;  // of packing that make a file worth its bytes
+  int64_t bytes_min = 16 << 20;  // of packed matrices that make a file worth reading: less is packed in a blink
   io::Fs* fs = &io::real_fs();
 };
 
@@ -57,11 +57,11 @@ class PackCache {
   // How many scales and values of a weight that is used as its file has it are NaN or infinite, if that is known.
   std::optional<int64_t> checked(std::string_view name, const PackedTensor& w);
 
-  // What find() and checked() did not give, and how long making it took.
-  void add(std::string_view name, const Matrix& matrix, int64_t nonfinite, double seconds);
+  // What find() and checked() did not give.
+  void add(std::string_view name, const Matrix& matrix, int64_t nonfinite);
   void add_checked(std::string_view name, const PackedTensor& w, int64_t nonfinite);
 
-  // Writes the file when packing took more than seconds_min in all since the last save, or when the one that is there
+  // Writes the file when bytes_min or more were added since the last save, or when the one that is there
   // is of no use as it is; a failure is logged, no more.
   void save() noexcept;
 
@@ -100,7 +100,7 @@ class PackCache {
   };
   std::vector<Known> known_;  // given or added, in order: what save() writes
   std::vector<std::pair<std::string, Entry>> known_checked_;
-  double seconds_ = 0;
+  int64_t added_ = 0;  // bytes since the last save
   bool mend_ = false;  // a file is there, and it is not whole or not of this layout
 };
 

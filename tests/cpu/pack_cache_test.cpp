@@ -43,13 +43,13 @@ class PackCacheTest : public ::testing::Test {
 
   static std::string name(size_t i) { return "layers." + std::to_string(i) + ".w"; }
   PackCacheOptions options(std::string key = "abc-1") const {
-    return {.dir = dir_.path() / "packed", .key = std::move(key), .source = "model.gguf", .seconds_min = 1};
+    return {.dir = dir_.path() / "packed", .key = std::move(key), .source = "model.gguf", .bytes_min = 1};
   }
   fs::path folder() const { return dir_.path() / "packed"; }
 
-  fs::path write(PackCacheOptions o, double seconds = 5) const {
+  fs::path write(PackCacheOptions o) const {
     PackCache cache(std::move(o));
-    for (size_t i = 0; i < weights_.size(); ++i) cache.add(name(i), Matrix::pack(weights_[i].view()), 0, seconds);
+    for (size_t i = 0; i < weights_.size(); ++i) cache.add(name(i), Matrix::pack(weights_[i].view()), 0);
     cache.save();
     return cache.path();
   }
@@ -101,7 +101,7 @@ TEST_F(PackCacheTest, chunks_and_matrices_need_not_meet) {
     many.push_back(testing::random_weights(random, {.codec = Codec::q8_0}, N, 2048));
   {
     PackCache cache(options());
-    for (size_t i = 0; i < many.size(); ++i) cache.add(name(i), Matrix::pack(many[i].view()), 0, 5);
+    for (size_t i = 0; i < many.size(); ++i) cache.add(name(i), Matrix::pack(many[i].view()), 0);
     cache.save();
   }
   Team team(3);
@@ -121,7 +121,7 @@ TEST_F(PackCacheTest, keeps_what_was_found_when_one_is_added) {
   {
     PackCache cache(options());
     ASSERT_TRUE(cache.find(name(0), weights_[0].view()));
-    cache.add("extra", Matrix::pack(extra.view()), 3, 2);
+    cache.add("extra", Matrix::pack(extra.view()), 3);
     cache.save();
   }
   EXPECT_TRUE(found(0));
@@ -136,20 +136,22 @@ TEST_F(PackCacheTest, remembers_what_was_counted_in_tables) {
     PackCache cache(options());
     EXPECT_FALSE(cache.checked("table", weights_[1].view()));
     cache.add_checked("table", weights_[1].view(), 17);
-    cache.add(name(0), Matrix::pack(weights_[0].view()), 0, 5);
+    cache.add(name(0), Matrix::pack(weights_[0].view()), 0);
     cache.save();
   }
   for (int round = 0; round < 2; ++round) {
     PackCache cache(options());
     EXPECT_EQ(cache.checked("table", weights_[1].view()), 17);
     EXPECT_FALSE(cache.checked("table", weights_[0].view()));    // another format
-    cache.add("again", Matrix::pack(weights_[0].view()), 0, 5);  // the file is written anew, with the count
+    cache.add("again", Matrix::pack(weights_[0].view()), 0);  // the file is written anew, with the count
     cache.save();
   }
 }
 
-TEST_F(PackCacheTest, writes_nothing_for_quick_packing) {
-  write(options(), 0.1);
+TEST_F(PackCacheTest, writes_nothing_for_little_packing) {
+  PackCacheOptions more = options();
+  more.bytes_min = 1 << 30;
+  write(more);
   EXPECT_FALSE(fs::exists(folder()));
 }
 
@@ -208,7 +210,7 @@ TEST_F(PackCacheTest, a_flipped_bit_is_never_used) {
   EXPECT_NE(said().find("is damaged: what is not whole is packed anew"), std::string::npos);
 }
 
-// Packing the little that a damaged file lacks may be quick: the file is written anew all the same, and once.
+// What a damaged file lacks may be little: the file is written anew all the same, and once.
 TEST_F(PackCacheTest, a_damaged_file_is_mended) {
   const fs::path path = write();
   const std::string good = read(path);
@@ -216,9 +218,11 @@ TEST_F(PackCacheTest, a_damaged_file_is_mended) {
     std::string bad = good;
     bad[at] ^= 1;
     put(path, bad);
-    PackCache cache(options());
+    PackCacheOptions more = options();
+    more.bytes_min = 1 << 30;
+    PackCache cache(more);
     for (size_t i = 0; i < weights_.size(); ++i)
-      if (!cache.find(name(i), weights_[i].view())) cache.add(name(i), Matrix::pack(weights_[i].view()), 0, 1e-3);
+      if (!cache.find(name(i), weights_[i].view())) cache.add(name(i), Matrix::pack(weights_[i].view()), 0);
     cache.save();
     EXPECT_EQ(read(path), good) << at;
   }
