@@ -61,7 +61,8 @@ std::string client_sentence(std::string_view sentence, std::span<const std::file
   std::string told;
   for (size_t at = 0; at < sentence.size();) {
     const std::string_view rest = sentence.substr(at);
-    const bool is_path = rest[0] == '/' && rest.size() > 1 && rest[1] != '/' && !is_one_of(rest[1], kSpace);
+    const bool is_absolute = rest[0] == '/' && rest.size() > 1 && rest[1] != '/' && !is_one_of(rest[1], kSpace);
+    const bool is_path = is_absolute || rest.starts_with("~/") || rest.starts_with("./") || rest.starts_with("../");
     if (!is_path || !begins_word(sentence, at)) {
       told += sentence[at++];
       continue;

@@ -65,7 +65,8 @@ std::optional<Frame> take_frame(std::string_view bytes, size_t& at) {
   const auto kind = static_cast<uint8_t>(bytes[at + 4]);
   if (!known(kind)) fail(ErrorKind::corrupt_file, "a frame of unknown kind {}", kind);
   if (bytes.size() - at - 4 < length) return std::nullopt;
-  Frame frame{static_cast<FrameKind>(kind), json::parse(bytes.substr(at + kHead, length - 1), "a frame")};
+  Frame frame{static_cast<FrameKind>(kind),
+              json::parse(bytes.substr(at + kHead, length - 1), "a frame", {.depth = kFrameDepthMax})};
   if (!frame.body.object()) fail(ErrorKind::corrupt_file, "a frame of kind {} whose body is no object", kind);
   at += 4 + length;
   return frame;

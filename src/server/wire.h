@@ -60,6 +60,8 @@ bool is_request(FrameKind kind);
 Frame taken_frame(uint64_t id);
 
 inline constexpr size_t kFrameBytesMax = size_t{64} << 20;
+// A request may nest 96 deep, and some fields lie deeper in a frame than in the body that brought them.
+inline constexpr int kFrameDepthMax = 96 + 16;
 inline constexpr size_t kFrameFilesMax = 4;
 
 // Appends the frame's bytes, without its files. Throws Error{invalid_argument} beyond kFrameBytesMax.

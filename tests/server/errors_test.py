@@ -195,3 +195,23 @@ def test_every_route_is_described(server):
     assert {(r["method"].lower(), r["path"]) for r in index} == {(m, p) for p, ms in paths.items() for m in ms}
     assert "hearth_requests_total" in server.get("/metrics").body.decode()
     assert server.get("/stats").json()["batch"]["configured"] == 16
+
+
+@pytest.mark.parametrize("path, schema_at", [
+    ("/v1/chat/completions", lambda s: {"messages": MESSAGES, "guided_json": s}),
+    ("/v1/chat/completions", lambda s: {"messages": MESSAGES, "json_schema": json.dumps(s)}),
+    ("/v1/completions", lambda s: {"prompt": "x", "guided_json": json.dumps(s)}),
+    ("/v1/messages", lambda s: {"messages": MESSAGES, "tools": [{"name": "f", "input_schema": s}]}),
+    ("/v1/responses", lambda s: {"input": "x", "tools": [{"type": "function", "name": "f", "parameters": s}]}),
+])
+def test_a_schema_as_deep_as_a_body_may_be_costs_no_worker(server, path, schema_at):
+    """Some fields lie deeper in the worker's frame than in the body."""
+    workers = server.workers()
+    for depth in (80, 90, 91, 92, 93, 94, 95, 96):
+        schema = {}
+        for _ in range(depth // 2 - 1):
+            schema = {"properties": {"a": schema}}
+        body = schema_at(schema) | {"max_tokens" if path != "/v1/responses" else "max_output_tokens": 1}
+        answer = server.post(path, body)
+        assert answer.status in (200, 400), (depth, answer.body[:300])
+    assert server.workers() == workers

@@ -104,6 +104,26 @@ def test_what_is_wrong_is_said(hostile, name, status, words):
         assert shown.status == status and words in shown.json()["error"]["message"], shown.body
 
 
+def test_an_alias_of_a_path_and_a_revision_are_served_as_what_they_are(tmp_path, model_file):
+    cache, other = tmp_path / "hub", "1" * 40
+    cache.mkdir()
+    add(cache, "org/good", model_file("smollm2"))
+    snapshots = cache / "models--org--good" / "snapshots"
+    (snapshots / other).mkdir()
+    (snapshots / other / "model.gguf").symlink_to(pathlib.Path("../../blobs") / ("0" * 40))
+    (snapshots.parent / "refs").mkdir(exist_ok=True)
+    (snapshots.parent / "refs" / "main").write_text(REVISION)
+    (tmp_path / "outside.gguf").symlink_to(model_file("smollm2"))
+    env = settings(tmp_path, f'work = "{tmp_path / "outside.gguf"}"\n')
+    with serve(tmp_path, cache, "org/good", "--context", "256", "--batch", "2", env=env) as server:
+        for name, told in (("work", "outside"), ("org/good@" + other, "org/good@" + other), ("org/good@" + REVISION, "org/good"),
+                           ("org/good@" + other[:8], "org/good@" + other)):
+            answer = server.chat("Hi", model=name, max_tokens=2)
+            assert answer.status == 200 and answer.json()["model"] == told, (name, answer.body)
+        for text in (server.get("/v1/models").body, server.get("/stats").body):
+            assert str(tmp_path) not in text.decode()
+
+
 def test_a_store_that_breaks_while_the_server_runs(tmp_path, model_file):
     cache = tmp_path / "hub"
     cache.mkdir()

@@ -63,6 +63,19 @@ class Files : public ::testing::Test {
   std::unique_ptr<Wire> front_, worker_;
 };
 
+TEST(Frames, hold_what_a_body_may_nest) {
+  const auto deep = [](int depth) {
+    return std::string(static_cast<size_t>(depth), '[') + std::string(static_cast<size_t>(depth), ']');
+  };
+  json::Object body;
+  body["value"] = json::parse(deep(kFrameDepthMax - 1), "test", {.depth = kFrameDepthMax});
+  std::string bytes;
+  append_frame(bytes, {FrameKind::submit, std::move(body)});
+  size_t at = 0;
+  EXPECT_TRUE(take_frame(bytes, at));
+  EXPECT_EQ(at, bytes.size());
+}
+
 TEST_F(Files, each_frame_has_its_own) {
   json::Object plain;
   plain["id"] = 1;

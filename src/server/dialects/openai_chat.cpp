@@ -45,7 +45,7 @@ constexpr Field kFields[] = {
     {"guided_regex", FieldType::string, "a regular expression that the whole answer matches", 0, most::kGrammarBytes},
     {"guided_choice", FieldType::array, "strings one of which is the answer", 1, 1024},
     {"guided_json", FieldType::string_or_object, "a JSON schema"},
-    {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, 256 << 10},
+    {"grammar", FieldType::string, "llama.cpp's name of guided_grammar", 0, most::kGrammarBytes},
     {"json_schema", FieldType::string_or_object, "llama.cpp's name of guided_json"},
     {"grammar_lazy", FieldType::boolean, "not supported"},
     {"structured_outputs", FieldType::object, "the same fields in one object"},

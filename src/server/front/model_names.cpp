@@ -101,12 +101,26 @@ std::optional<ModelChoice> ModelNames::known_as(const std::string& name) const {
   return std::nullopt;
 }
 
+// The id of what a name or an alias of the store means. Where its own name means nothing in the store, or another
+// revision, the id is known from now on.
+std::string ModelNames::known_by(const std::string& name, const hub::FoundModel& found) const {
+  std::string id = id_of(found);
+  if (!found.repo.empty()) {
+    if (store().find_stored(found.name).revision == found.revision) return id;
+    id += "@" + found.revision;
+  }
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(id); known != known_.end() && known->second.path != found.path) id = name;
+  known_.emplace(id, found);
+  return id;
+}
+
 // Never a file where the server stands. or_adapter: what a repository has no file for may be an adapter.
 std::optional<ModelChoice> ModelNames::stored_as(const std::string& name, bool or_adapter) const {
   if (!whole_store_ || looks_like_path(name)) return std::nullopt;
   try {
     const hub::FoundModel found = store().find_stored(name);
-    return ModelChoice{found.name, found.adapter};
+    return ModelChoice{known_by(name, found), found.adapter};
   } catch (const hub::UnknownName&) {
     return std::nullopt;
   } catch (const hub::AmbiguousName& error) {

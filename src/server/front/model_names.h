@@ -65,6 +65,7 @@ class ModelNames {
 
  private:
   std::optional<ModelChoice> known_as(const std::string& name) const;
+  std::string known_by(const std::string& name, const hub::FoundModel& found) const;
   std::optional<ModelChoice> stored_as(const std::string& name, bool or_adapter) const;
   hub::Store store() const;
   std::vector<hub::FoundModel> stored() const;
@@ -75,7 +76,7 @@ class ModelNames {
   std::string default_id_;
   mutable std::mutex mutex_;
   hub::Store store_;
-  std::map<std::string, hub::FoundModel> known_;
+  mutable std::map<std::string, hub::FoundModel> known_;
   bool any_model_;
 };
 

@@ -98,10 +98,22 @@ Event WorkerLink::lost_event(uint64_t id, bool untaken) {
   return event;
 }
 
+Event WorkerLink::refused_event(uint64_t id, const Error& error) {
+  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+  event.text = error.what();
+  event.reason = name_of(error.kind());
+  return event;
+}
+
 uint64_t WorkerLink::submit(Generation generation, Sink sink, Taken taken) {
   const uint64_t id = generation.id = next_id_++;
   std::string frame;
-  append_frame(frame, {FrameKind::submit, to_json(generation)});
+  try {
+    append_frame(frame, {FrameKind::submit, to_json(generation)});
+  } catch (const Error& error) {  // written out, numbers may be longer than in the body
+    sink(refused_event(id, error));
+    return id;
+  }
   if (!open_request(id, {.sink = sink, .taken = std::move(taken), .answers = generation.n})) {
     sink(lost_event(id, true));
     return id;
@@ -126,7 +138,13 @@ uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply, Descri
   const uint64_t id = next_id_++;
   body["id"] = id;
   std::string frame;
-  append_frame(frame, {kind, std::move(body)});
+  try {
+    append_frame(frame, {kind, std::move(body)});
+  } catch (const Error& error) {
+    const Event event = refused_event(id, error);
+    reply(&event, {});
+    return id;
+  }
   const bool is_look = kind == FrameKind::stats;
   if (!open_request(id, {.reply = reply,
                          .taken = std::move(taken),

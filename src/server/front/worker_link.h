@@ -14,10 +14,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/error.h"
 #include "base/queue.h"
 #include "server/front/recent_rate.h"
-#include "server/model_view.h"
 #include "server/generation.h"
+#include "server/model_view.h"
 #include "server/wire.h"
 
 namespace hearth::server {
@@ -104,6 +105,7 @@ class WorkerLink {
   };
   bool open_request(uint64_t id, Open request);
   static Event lost_event(uint64_t id, bool untaken);
+  static Event refused_event(uint64_t id, const Error& error);
   std::map<uint64_t, std::shared_ptr<Open>> open_;
   std::atomic<bool> lost_{false};  // written under the lock
   std::atomic<uint64_t> next_id_{1};

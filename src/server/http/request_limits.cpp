@@ -23,6 +23,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"n", LimitId::n, Measure::value, 1},
     {"top_logprobs", LimitId::top_logprobs, Measure::value, -1},
+    {"logprobs", LimitId::top_logprobs, Measure::value, 0, "/v1/completions"},
     {"stop", LimitId::stop, Measure::items},
     {"stop_sequences", LimitId::stop, Measure::items},
     {"logit_bias", LimitId::logit_bias, Measure::members},

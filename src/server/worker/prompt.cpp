@@ -193,7 +193,8 @@ PromptTooLong::PromptTooLong(const text::TextTooLong& text, int64_t context)
             fmt::format("This model's maximum context length is {}{} bytes of text. The prompt has {} bytes of text "
                         "and exceeds the available context size.",
                         context > 0 ? fmt::format("{} tokens and ", context) : "", text.bytes_max(), text.bytes())),
-      usage_{.max_tokens = context} {}
+      usage_{.max_tokens = context},
+      is_text_(true) {}
 
 Prompt make_prompt(const Generation& g, const PromptModel& model) {
   Prompt prompt;
@@ -217,17 +218,22 @@ Prompt make_prompt(const Generation& g, const PromptModel& model) {
     // Where the template knows no tools they are described in the system text.
     const bool by_template = offers && model.dialect != text::ToolDialect::generic;
     const json::Value tools = by_template ? text::tools_for_template(prompt.tools) : json::Value();
+    const auto render = [&](const json::Value& turns) {
+      try {
+        return model.text.render(conversation(g, thinking_of(g, model), turns, tools), true, model.limits.rendering());
+      } catch (const text::TextTooLong& error) {
+        throw PromptTooLong(error, model.context);
+      }
+    };
     text::Rendered rendered;
     try {
-      rendered =
-          model.text.render(conversation(g, thinking_of(g, model), messages, tools), true, model.limits.rendering());
-    } catch (const text::TextTooLong& error) {
-      throw PromptTooLong(error, model.context);
+      rendered = render(messages);
+    } catch (const PromptTooLong&) {
+      throw;
     } catch (const Error&) {
-      json::Value joined = merged(messages);
+      const json::Value joined = merged(messages);
       if (joined == messages) throw;
-      rendered = model.text.render(conversation(g, thinking_of(g, model), std::move(joined), tools), true,
-                                   model.limits.rendering());
+      rendered = render(joined);
     }
     prompt.ids = model.text.encode_rendered(rendered);
     prompt.rendered = std::move(rendered.text);

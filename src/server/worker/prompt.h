@@ -70,9 +70,11 @@ class PromptTooLong : public Error {
   // Its text alone is too much to be counted in tokens; context 0: not known.
   PromptTooLong(const text::TextTooLong& text, int64_t context);
   const Usage& usage() const { return usage_; }  // prompt and context (as max_tokens); 0: not known
+  bool is_text() const { return is_text_; }      // the limit that was passed is that of text
 
  private:
   Usage usage_;
+  bool is_text_ = false;
 };
 
 // Renders (chat) or takes (raw) and encodes. Throws Error{invalid_argument}: no template, or what the template says;

@@ -87,8 +87,10 @@ Event error_event(uint64_t id, const Error& error) {
   if (const auto* prompt = dynamic_cast<const PromptTooLong*>(&error)) {
     event.code = "context_length_exceeded";
     event.usage = prompt->usage();
+    if (prompt->is_text()) event.limit = row_of(LimitId::template_output).name;
+  } else {
+    event.limit = limit_of(error);
   }
-  event.limit = limit_of(error);
   return event;
 }
 
