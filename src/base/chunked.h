@@ -77,7 +77,17 @@ class Chunked {
   }
   Chunked(const Chunked& other) : Chunked(other.begin(), other.end()) {}
   Chunked(Chunked&& other) noexcept { swap(other); }
-  Chunked& operator=(Chunked other) noexcept { return swap(other), *this; }
+  // Two of them: a class with a member of this type would take the promise of one that gets a copy for its own.
+  Chunked& operator=(const Chunked& other) {
+    Chunked copy(other);
+    swap(copy);
+    return *this;
+  }
+  Chunked& operator=(Chunked&& other) noexcept {
+    Chunked moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
   ~Chunked() {
     clear();
     for (size_t i = 0; i < chunks_.size(); ++i)

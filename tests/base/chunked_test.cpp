@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <type_traits>
 
 namespace hearth {
 namespace {
@@ -71,6 +72,24 @@ TEST(Chunked, holds_what_only_moves) {
   EXPECT_EQ(*items.back(), 599);
   items.clear();
   EXPECT_TRUE(items.empty());
+}
+
+// A copy may fail for want of memory, also where the compiler writes it.
+struct Holder {
+  Chunked<int> items;
+};
+static_assert(!std::is_nothrow_copy_assignable_v<Holder> && std::is_nothrow_move_assignable_v<Holder>);
+
+TEST(Chunked, is_assigned_as_a_copy_and_as_what_it_was) {
+  Chunked<int> a{1, 2, 3};
+  const Chunked<int> b{4};
+  a = b;
+  EXPECT_EQ(a, b);
+  Chunked<int>& self = a;
+  a = std::move(self);
+  EXPECT_EQ(a, b);
+  a = Chunked<int>{5, 6};
+  EXPECT_EQ(a, (Chunked<int>{5, 6}));
 }
 
 }  // namespace
