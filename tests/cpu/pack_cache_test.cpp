@@ -142,8 +142,8 @@ TEST_F(PackCacheTest, remembers_what_was_counted_in_tables) {
   for (int round = 0; round < 2; ++round) {
     PackCache cache(options());
     EXPECT_EQ(cache.checked("table", weights_[1].view()), 17);
-    EXPECT_FALSE(cache.checked("table", weights_[0].view()));    // another format
-    cache.add("again", Matrix::pack(weights_[0].view()), 0);  // the file is written anew, with the count
+    EXPECT_FALSE(cache.checked("table", weights_[0].view()));  // another format
+    cache.add("again", Matrix::pack(weights_[0].view()), 0);   // the file is written anew, with the count
     cache.save();
   }
 }
