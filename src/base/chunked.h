@@ -71,8 +71,9 @@ class Chunked {
 
   Chunked() noexcept = default;
   Chunked(std::initializer_list<T> items) : Chunked(items.begin(), items.end()) {}
+  // Behind the delegation the object is there: what an element throws takes the others with it.
   template <std::input_iterator It>
-  Chunked(It first, It last) {
+  Chunked(It first, It last) : Chunked() {
     for (; first != last; ++first) emplace_back(*first);
   }
   Chunked(const Chunked& other) : Chunked(other.begin(), other.end()) {}

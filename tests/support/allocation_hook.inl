@@ -15,8 +15,11 @@ thread_local bool watching = false;
 thread_local hearth::test::Allocations seen;
 thread_local long long live = 0, fail_at = 0;
 
-void* allocate(size_t size) {
-  if (watching) {
+// Whoever asks without exceptions does without the memory, so that making it fail would show nothing.
+enum class Failure : bool { thrown, survived };
+
+void* allocate(size_t size, Failure failure) {
+  if (watching && failure == Failure::thrown) {
     ++seen.count;
     if (fail_at > 0 && static_cast<long long>(seen.count) == fail_at) return nullptr;
   }
@@ -37,14 +40,18 @@ void release(void* p) noexcept {
 }  // namespace
 
 void* operator new(size_t size) {
-  if (void* p = allocate(size)) return p;
+  if (void* p = allocate(size, Failure::thrown)) return p;
   throw std::bad_alloc();
 }
 void* operator new[](size_t size) { return operator new(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept { return allocate(size, Failure::survived); }
+void* operator new[](size_t size, const std::nothrow_t&) noexcept { return allocate(size, Failure::survived); }
 void operator delete(void* p) noexcept { release(p); }
 void operator delete[](void* p) noexcept { release(p); }
 void operator delete(void* p, size_t) noexcept { release(p); }
 void operator delete[](void* p, size_t) noexcept { release(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { release(p); }
+void operator delete[](void* p, const std::nothrow_t&) noexcept { release(p); }
 
 namespace hearth::test {
 
