@@ -43,7 +43,7 @@ class TextThread {
   void give_up(const LiveRequestPtr& live, int64_t number, const Error& error);
   void end(const LiveRequestPtr& live, LiveRequest::Answer& answer);
   void keep(const LiveRequestPtr& live, int64_t answer, std::vector<Event>& events);
-  void send_kept();
+  int64_t send_kept();
 
   const text::Tokenizer& tokenizer_;
   Hooks hooks_;
