@@ -251,29 +251,34 @@ def json_members(server, name):
     around(server, name, lambda n: chat(server, temperature=0, ignored={f"k{i}": 1 for i in range(n - 6)}).status, 400)
 
 
+def hold(server):
+    """A connection whose head the server has read and whose body is under way; it may wait until one that closed is gone."""
+    half = head("POST /v1/chat/completions HTTP/1.1", "Content-Type: application/json", "Authorization: Bearer " + KEY, "Content-Length: 99",
+                "Expect: 100-continue")
+    for _ in range(1000):
+        connection = socket.create_connection((server.host, server.port), timeout=60)
+        try:
+            connection.sendall(half)
+            if refusal(connection)[0] == 100:
+                connection.sendall(b"{")
+                return connection
+        except ConnectionError:  # refused before all of it was sent
+            pass
+        connection.close()
+        time.sleep(0.02)
+    raise AssertionError("no place for one more")
+
+
 def connections(server, name):
     """Those whose body is under way make no room."""
-    held = []
+    held, bound = [], SMALL[name]
     try:
-        half = head("POST /v1/chat/completions HTTP/1.1", "Content-Type: application/json", "Authorization: Bearer " + KEY, "Content-Length: 99")
-
-        def send(n):
+        for n in (bound - 1, bound):
             while len(held) < n - 1:
-                held.append(socket.create_connection((server.host, server.port), timeout=60))
-                held[-1].sendall(half + b"{")
-            for _ in range(100):  # the last one may not have gone yet
-                status = status_of(server, head())
-                if status == 200 or n > SMALL[name]:
-                    return status
-                time.sleep(0.02)
-            return status
-
-        bound = SMALL[name]
-        assert send(bound - 1) == send(bound) == 200
+                held.append(hold(server))
+            wait(lambda: status_of(server, head()) == 200)  # the one before may not have gone yet
         settle = passed(server)[name]
-        held.append(socket.create_connection((server.host, server.port), timeout=60))
-        held[-1].sendall(half + b"{")
-        time.sleep(0.5)  # until its head is read it would make room
+        held.append(hold(server))
         assert status_of(server, head()) == 503
     finally:
         for connection in held:

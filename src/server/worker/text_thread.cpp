@@ -13,7 +13,7 @@ namespace {
 // Tokens that come faster than a screen shows them go together: each of the threads that hand them on takes the CPU
 // from the engine (ADR 0012). The first one of an answer and its end go at once.
 constexpr std::chrono::milliseconds kPace{16};
-constexpr std::chrono::milliseconds kFastPace{32};  // where tokens follow each other within kFastToken
+constexpr std::chrono::milliseconds kFastPace{40};  // where tokens follow each other within kFastToken
 constexpr std::chrono::milliseconds kFastToken{4};
 
 // Of one event, so that its frame stays far below kFrameBytesMax.
