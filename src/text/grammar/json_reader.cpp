@@ -245,8 +245,12 @@ uint8_t SchemaReader::types(const SchemaParts& parts, const std::string& path) c
     if (const json::Array* list = type->array())
       for (const json::Value& name : *list) own |= bit(name);
     else own = bit(*type);
-    if (const json::Value* nullable = part.schema->get("nullable"); nullable && nullable->as_bool(path + ".nullable"))
-      own |= kNull;
+    if (const json::Value* nullable = part.schema->get("nullable")) {
+      if (!nullable->is_bool())
+        fail(ErrorKind::invalid_argument, "the schema at {}.nullable: expected a boolean, found {}", path,
+             nullable->type_name());
+      if (nullable->as_bool("nullable")) own |= kNull;
+    }
     all &= own;
     named = 1;
   }

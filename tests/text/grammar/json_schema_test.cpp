@@ -227,6 +227,7 @@ TEST(GrammarSchema, unsupported_keywords_are_named_with_their_path) {
            {R"({"type":"number","multipleOf":0.1})", "multipleOf"},
            {R"({"type":"string","maxLength":-1})", "maxLength"},
            {R"({"type":"integer","minimum":"3"})", "expected a number"},
+           {R"({"type":"integer","nullable":"no"})", "$.nullable: expected a boolean, found a string"},
            {R"({"patternProperties":{"^a":{},"b$":{}}})", "share names"},
            {R"({"enum":[]})", "accepts no text"},
            {R"({"type":"integer","minimum":5,"maximum":4})", "accepts no text"},
