@@ -1,4 +1,5 @@
 """Coding agents as one-shot programs: their settings for a server on loopback, and what must hold whatever the model says."""
+import contextlib
 import json
 import os
 import signal
@@ -35,7 +36,8 @@ def run(command, scratch, env, timeout=1500, kill_after=None, stdin=os.devnull):
             while not kill_after() and started.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.1)
             time.sleep(1)
-            os.killpg(started.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended by itself
+                os.killpg(started.pid, signal.SIGKILL)
         out, err = started.communicate(timeout=timeout)
     finally:
         if started.poll() is None:
