@@ -272,6 +272,7 @@ void PackCache::write() {
   for (const Known& k : known_) data += aligned(k.matrix.bytes().size());
   constexpr size_t kIndexGuess = 1 << 20;
   options_.fs->make_dirs(options_.dir);
+  const io::FolderUse use = use_packed(*options_.fs, options_.dir);
   make_room(*options_.fs, path_, static_cast<int64_t>(data + kIndexGuess), options_.bytes_max);
 
   io::AtomicFile file(*options_.fs, path_);

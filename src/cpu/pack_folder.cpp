@@ -1,13 +1,8 @@
 #include "cpu/pack_folder.h"
 
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -18,19 +13,12 @@ namespace {
 
 constexpr int64_t kSpare = 500'000'000;  // bytes of the file system that others keep
 
-// The process in ".<name>.packed.<pid>-<n>.tmp", the temporary of an io::AtomicFile.
-std::optional<pid_t> writer_of(std::string_view name) {
-  constexpr std::string_view kEnd = ".tmp";
-  const size_t at = name.find(std::string(kPackedSuffix) + ".");
-  if (!name.starts_with('.') || !name.ends_with(kEnd) || at == std::string_view::npos) return std::nullopt;
-  const char* begin = name.data() + at + kPackedSuffix.size() + 1;
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), pid);
-  if (error != std::errc() || *end != '-' || pid <= 0) return std::nullopt;
-  return pid;
+std::vector<std::filesystem::path> temporaries(io::Fs& fs, const std::filesystem::path& dir) {
+  std::vector<std::filesystem::path> paths;
+  for (const io::Entry& entry : fs.list(dir))
+    if (!entry.is_dir && io::is_temporary(entry.name, kPackedSuffix)) paths.push_back(dir / entry.name);
+  return paths;
 }
-
-bool is_alive(pid_t pid) { return ::kill(pid, 0) == 0 || errno != ESRCH; }
 
 struct Packed {
   std::filesystem::path path;
@@ -50,15 +38,15 @@ int64_t bytes_free(const std::filesystem::path& dir) {
 
 }  // namespace
 
-int64_t leftovers(io::Fs& fs, const std::filesystem::path& dir, Leftovers what) {
+io::FolderUse use_packed(io::Fs& fs, const std::filesystem::path& dir) {
+  return io::FolderUse(dir, [&] {
+    for (const std::filesystem::path& path : temporaries(fs, dir)) fs.remove(path);
+  });
+}
+
+int64_t count_leftovers(io::Fs& fs, const std::filesystem::path& dir) {
   int64_t count = 0;
-  if (!fs.exists(dir)) return 0;
-  for (const io::Entry& entry : fs.list(dir)) {
-    const std::optional<pid_t> pid = writer_of(entry.name);
-    if (entry.is_dir || !pid || is_alive(*pid)) continue;
-    ++count;
-    if (what == Leftovers::remove) fs.remove(dir / entry.name);
-  }
+  io::if_unused(dir, [&] { count = static_cast<int64_t>(temporaries(fs, dir).size()); });
   return count;
 }
 
@@ -66,7 +54,6 @@ void make_room(io::Fs& fs, const std::filesystem::path& path, int64_t bytes, int
   if (bytes > bytes_max)
     fail(ErrorKind::io, "{}: {} bytes, --pack-cache allows {} for all models", path.string(), bytes, bytes_max);
   const std::filesystem::path dir = path.parent_path();
-  leftovers(fs, dir, Leftovers::remove);
   std::vector<Packed> files;
   int64_t held = 0, replaced = 0;
   for (const io::Entry& entry : fs.list(dir)) {

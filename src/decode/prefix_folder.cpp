@@ -1,12 +1,8 @@
 #include "decode/prefix_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <vector>
 
 #include "base/error.h"
@@ -14,11 +10,6 @@
 
 namespace hearth::decode {
 namespace {
-
-// What io::AtomicFile calls the temporary of a stored prefix: ".<name>.hkv.<pid>-<n>.tmp".
-bool is_temporary(std::string_view name) {
-  return name.starts_with('.') && name.ends_with(".tmp") && name.find(kPrefixSuffix) != std::string_view::npos;
-}
 
 // Calls each(folder, name) for every file of a model.
 void each_file(io::Fs& fs, const std::filesystem::path& model,
@@ -32,19 +23,10 @@ void each_file(io::Fs& fs, const std::filesystem::path& model,
 
 void remove_temporaries(io::Fs& fs, const std::filesystem::path& model) {
   each_file(fs, model, [&](const std::filesystem::path& dir, const std::string& name) {
-    if (!is_temporary(name)) return;
+    if (!io::is_temporary(name, kPrefixSuffix)) return;
     fs.remove(dir / name);
     log::info("decode", "{} was left by a process that was killed, and is removed", (dir / name).string());
   });
-}
-
-int open_folder(const std::filesystem::path& dir) { return ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
-
-int lock(int descriptor, int how) {
-  int failed = 0;
-  while ((failed = ::flock(descriptor, how)) != 0 && errno == EINTR) {
-  }
-  return failed;
 }
 
 }  // namespace
@@ -52,24 +34,18 @@ int lock(int descriptor, int how) {
 PrefixFolder::PrefixFolder(io::Fs& fs, const std::filesystem::path& root, const std::string& model) {
   for (const io::Entry& entry : fs.list(root)) {
     if (!entry.is_dir) continue;
-    const int descriptor = open_folder(root / entry.name);
-    if (descriptor < 0) continue;  // it is another one's, or it has gone
-    const bool unused = lock(descriptor, LOCK_EX | LOCK_NB) == 0;
-    try {
-      if (unused) remove_temporaries(fs, root / entry.name);
-    } catch (const Error& error) {
-      log::warn("decode", "{}", error.what());
-    }
-    // Two who start at once may both be here: one cleans, nobody has written yet, the other waits for it.
-    if (entry.name == model && lock(descriptor, LOCK_SH) == 0) descriptor_ = descriptor;
-    else ::close(descriptor);
+    const auto clean = [&] {
+      try {
+        remove_temporaries(fs, root / entry.name);
+      } catch (const Error& error) {
+        log::warn("decode", "{}", error.what());
+      }
+    };
+    if (entry.name == model) use_.emplace(root / entry.name, clean);
+    else io::if_unused(root / entry.name, clean);
   }
-  if (descriptor_ < 0)
+  if (!use_ || !use_->is_held())
     log::info("decode", "{}: it cannot be locked, so what killed processes leave there stays", (root / model).string());
-}
-
-PrefixFolder::~PrefixFolder() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void make_prefix_room(io::Fs& fs, const std::filesystem::path& root, int64_t bytes, int64_t bytes_max,

@@ -3,28 +3,27 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/folder_use.h"
 #include "base/fs.h"
 
 namespace hearth::decode {
 
 inline constexpr std::string_view kPrefixSuffix = ".hkv";
 
-// This process as one of those that use a model's folder, root/model/<space>/. It holds a shared lock, which the kernel
-// drops with the process: where none holds one, temporaries are those of killed ones. One thread.
+// This process as one of those that use a model's folder, root/model/<space>/. Where nobody uses
+// one, temporaries are those of killed processes. One thread.
 class PrefixFolder {
  public:
   // Removes what killed processes left, in all folders of root that nobody uses. root/model must be there. Throws
   // Error{io}; a file system without locks costs the cleaning alone.
   PrefixFolder(io::Fs& fs, const std::filesystem::path& root, const std::string& model);
-  ~PrefixFolder();
-  PrefixFolder(const PrefixFolder&) = delete;
-  PrefixFolder& operator=(const PrefixFolder&) = delete;
 
  private:
-  int descriptor_ = -1;
+  std::optional<io::FolderUse> use_;
 };
 
 // Has the files of all models in root take at most bytes_max together with `bytes` more: those used longest ago go, by

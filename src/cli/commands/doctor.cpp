@@ -172,7 +172,7 @@ Finding check_packed(const Context& context) {
       ++files;
       bytes += static_cast<int64_t>(entry.file_size());
     }
-  const int64_t stale = cpu::leftovers(io::real_fs(), folder, cpu::Leftovers::count);
+  const int64_t stale = cpu::count_leftovers(io::real_fs(), folder);
   Finding finding{"packed", Health::ok,
                   fmt::format("repacked weights of {} model{}, {} of the {} of --pack-cache", files,
                               files == 1 ? "" : "s", show_size(bytes), show_size(room))};

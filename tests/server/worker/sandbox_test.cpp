@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/folder_use.h"
 #include "support/temp_dir.h"
 
 namespace hearth::server {
@@ -157,6 +158,7 @@ TEST(Sandbox, only_the_model_and_the_cache_are_open_while_it_loads) {
                  {"xrename_cache",
                   [&] { return long{::rename((dir.path() / "packed/x").c_str(), (dir.path() / "packed/y").c_str())}; }},
                  {"yremove_cache", [&] { return long{::unlink((dir.path() / "packed/y").c_str())}; }},
+                 {"use_cache", [&] { return io::if_unused(dir.path() / "packed", [] {}) ? 0L : -1L; }},
                  {"no_write_model", [&] { return open_file(model, O_WRONLY); }},
                  {"no_new_in_model", [&] { return open_file(dir.path() / "model/new", O_WRONLY | O_CREAT); }},
                  {"no_secret", [&] { return open_file(secret, O_RDONLY); }},
