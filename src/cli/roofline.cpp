@@ -1,4 +1,4 @@
-#include "cli/limits.h"
+#include "cli/roofline.h"
 
 #include <algorithm>
 #include <future>
@@ -13,18 +13,18 @@ constexpr int64_t kBytesMin = 1 << 20, kBytesMax = int64_t{512} << 20;  // beyon
 
 }  // namespace
 
-Limits measure_limits(int threads, int64_t bytes) {
+Roofline measure_roofline(int threads, int64_t bytes) {
   // A team pins its caller for good: it gets a thread of its own.
   const auto measure = [&] {
     Team team(threads);
-    Limits limits;
-    limits.read_gbps = probe::read_rate(team, threads, std::clamp(bytes, kBytesMin, kBytesMax) / 4096 * 4096, 5).gbps;
+    Roofline roofline;
+    roofline.read_gbps = probe::read_rate(team, threads, std::clamp(bytes, kBytesMin, kBytesMax) / 4096 * 4096, 5).gbps;
     for (const probe::Peak& peak : probe::peaks(team))
-      if (peak.gops_all > limits.peak_gops) {
-        limits.peak = peak.name;
-        limits.peak_gops = peak.gops_all;
+      if (peak.gops_all > roofline.peak_gops) {
+        roofline.peak = peak.name;
+        roofline.peak_gops = peak.gops_all;
       }
-    return limits;
+    return roofline;
   };
   return std::async(std::launch::async, measure).get();
 }

@@ -4,9 +4,9 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/engine_flags.h"
-#include "cli/limits.h"
 #include "cli/progress.h"
 #include "cli/rates.h"
+#include "cli/roofline.h"
 #include "cli/units.h"
 #include "probe/cpu_probe.h"
 #include "probe/streams.h"
@@ -152,25 +152,25 @@ void keep(const Context& context, const LoadedModel& loaded, const probe::BenchO
 
 // How near the model comes to what the machine gives at best.
 struct Nearness {
-  Limits limits;
+  Roofline roofline;
   std::optional<double> decode, prefill;  // 1: as fast as that
 };
 
 std::optional<Nearness> nearness(const Context& context, const probe::BenchResult& r, double gbps, double gops) {
   if (*context.args().text("executor") == "reference") return std::nullopt;  // slow on purpose
   const int64_t bytes = r.streamed_bytes + r.kv_bytes;
-  Nearness near{.limits = measure_limits(thread_count(context), bytes), .decode = {}, .prefill = {}};
-  if (gbps > 0) near.decode = gbps / near.limits.read_gbps;
-  if (gops > 0 && near.limits.peak_gops > 0) near.prefill = gops / near.limits.peak_gops;
+  Nearness near{.roofline = measure_roofline(thread_count(context), bytes), .decode = {}, .prefill = {}};
+  if (gbps > 0) near.decode = gbps / near.roofline.read_gbps;
+  if (gops > 0 && near.roofline.peak_gops > 0) near.prefill = gops / near.roofline.peak_gops;
   return near;
 }
 
 json::Object nearness_json(const Nearness& near) {
   json::Object o;
-  o["read_gbps"] = near.limits.read_gbps;
+  o["read_gbps"] = near.roofline.read_gbps;
   o["decode_share"] = near.decode ? json::Value(*near.decode) : json::Value();
-  o["peak"] = near.limits.peak;
-  o["peak_gops"] = near.limits.peak_gops;
+  o["peak"] = near.roofline.peak;
+  o["peak_gops"] = near.roofline.peak_gops;
   o["prefill_share"] = near.prefill ? json::Value(*near.prefill) : json::Value();
   return o;
 }
@@ -178,10 +178,10 @@ json::Object nearness_json(const Nearness& near) {
 void print_nearness(const Context& context, const Nearness& near) {
   if (near.prefill)
     context.print("  prefill is at {:.0f} % of {:.0f} Gop/s, what {} gives from registers\n", 100 * *near.prefill,
-                  near.limits.peak_gops, near.limits.peak);
+                  near.roofline.peak_gops, near.roofline.peak);
   if (near.decode)
     context.print("  decode is at {:.0f} % of {:.1f} GB/s, a plain read of as many bytes\n", 100 * *near.decode,
-                  near.limits.read_gbps);
+                  near.roofline.read_gbps);
 }
 
 int run(Context& context) {
