@@ -4,7 +4,6 @@ HEARTH_RESTARTS sets how often; 100 by default.
 """
 import collections
 import http.client
-import json
 import os
 import random
 import signal
@@ -13,35 +12,26 @@ import time
 
 import pytest
 from running import Server
-from streams import Asking
+from streams import Asking, end_of, story
 
 RESTARTS = int(os.environ.get("HEARTH_RESTARTS") or 100)
 pytestmark = [pytest.mark.full, pytest.mark.timeout(7200)]
 CLIENTS = 6
 
 
-def ended(server, rng):
+def ask(server, rng):
     """How one request ended."""
-    body = {"messages": [{"role": "user", "content": "Tell a story. " + "word " * rng.choice([1, 1, 100])}], "temperature": 0,
-            "max_tokens": rng.choice([1, 20, 200]), "stream": rng.random() < 0.6}
+    body = story(rng, words=100, tokens=[1, 20, 200], streamed=0.6)
     try:
         asking = Asking(server, body)
     except OSError:
         return "not taken"
     with asking:
         try:
-            answer = asking.answer()
+            asking.answer()
         except (OSError, http.client.HTTPException):
             return "not taken"  # no byte of an answer was sent
-        if answer.status != 200:
-            assert answer.status == 503 and json.loads(answer.read())["error"]["message"], answer.status
-            return "refused"
-        if not body["stream"]:
-            assert json.loads(answer.read())["choices"][0]["finish_reason"] in ("stop", "length")
-            return "whole"
-        *_, last = asking.events()
-        assert last == b"[DONE]" or json.loads(last)["error"]["message"], last
-        return "whole" if last == b"[DONE]" else "told"
+        return end_of(asking, body)[0]
 
 
 def test_each_end_is_in_time_and_each_answer_whole_or_told(tmp_path, model_file):
@@ -54,7 +44,7 @@ def test_each_end_is_in_time_and_each_answer_whole_or_told(tmp_path, model_file)
             own = random.Random(f"{round_} {number}")
             while not over.is_set() and not failures:
                 try:
-                    ends[ended(here, own)] += 1
+                    ends[ask(here, own)] += 1
                 except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
                     failures.append(repr(error))
 

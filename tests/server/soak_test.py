@@ -5,16 +5,14 @@ HEARTH_SOAK_SECONDS sets how long; 600 by default.
 import collections
 import json
 import os
-import pathlib
 import random
-import re
 import statistics
 import threading
 import time
 
 import pytest
 from running import Server
-from streams import Asking, load_of, text_of
+from streams import Asking, figures, idle_figures, text_of
 
 SECONDS = float(os.environ.get("HEARTH_SOAK_SECONDS") or 600)
 pytestmark = [pytest.mark.full, pytest.mark.timeout(SECONDS + 3000)]
@@ -73,27 +71,6 @@ def ask_sse(server, i):
 
 # Kinds of clients: how many, and how one of them asks question i. Each returns Told. A further kind is a row more.
 CLIENTS = [("sse", 64, ask_sse)]
-
-
-def figures(pids):
-    """Threads, descriptors and MiB of each process."""
-    rows = []
-    for pid in pids:
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        number = lambda key: int(re.search(rf"^{key}:\s+(\d+)", status, re.M)[1])  # noqa: E731
-        rows.append((number("Threads"), len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir())), number("VmRSS") / 1024))
-    return rows
-
-
-def idle_figures(server, pids):
-    """Once nothing runs and the server has seen the clients' connections end."""
-    deadline, last = time.monotonic() + 60, None
-    while True:
-        rows = [row[:2] for row in figures(pids)]
-        if load_of(server)[0] == 0 and rows == last or time.monotonic() > deadline:
-            return rows
-        last = rows
-        time.sleep(0.5)
 
 
 @pytest.fixture(scope="module")
