@@ -197,12 +197,17 @@ def check_against_sentencepiece(kind, path, oracle, count):
         check(tool(kind, path, "encode", [t.encode() for t in texts]), want, texts, seed)
 
 
+# Paths of the same pieces in two orders: their sums differ in the last bit alone, by what stands in front of them.
+TIES = ["\n\n\r\n丌丶1①½٣’'vedsſLT", "\n\n<0x41>\n\n½²11①"]
+
+
 def check_sentencepiece_family(name, folder, count):
     model_type, options = SENTENCEPIECE[name]
     model = families.sentencepiece_model(model_type, **options)
     path = folder / "tokenizer.model"
     path.write_bytes(model)
     oracle = sentencepiece.SentencePieceProcessor(model_proto=model)
+    check(tool("spm", path, "encode", [t.encode() for t in TIES]), oracle.encode(TIES), TIES, "none")
     check_against_sentencepiece("spm", path, oracle, count)
     if options.get("byte_fallback", True):
         gguf = folder / "gguf.json"

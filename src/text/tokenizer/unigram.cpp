@@ -16,7 +16,7 @@ class Unigram : public WordModel {
   explicit Unigram(const ModelOptions& o) : t_(o.tables) {
     std::vector<ByteTrie::Entry> entries;
     lowest_ = DBL_MAX;
-    highest_ = -DBL_MAX;
+    highest_ = FLT_MIN;  // as in the library: of the usual scores, which are negative, none is above it
     for (size_t id = 0; id < t_.pieces.size(); ++id) {
       const PieceType type = t_.types.empty() ? PieceType::normal : t_.types[id];
       if (type == PieceType::normal) {
@@ -91,7 +91,7 @@ class Unigram : public WordModel {
 
   double score_of(int32_t id, size_t bytes) const {
     const auto i = static_cast<size_t>(id);
-    // User-defined pieces always win.
+    // User-defined pieces always win. What they add to a sum decides how it is rounded, and so a tie behind them.
     if (!t_.types.empty() && t_.types[i] == PieceType::user_defined)
       return static_cast<double>(static_cast<float>(bytes) * static_cast<float>(highest_)) - 0.1;
     return t_.scores[i];
