@@ -40,29 +40,53 @@ bool is_left_out(const std::string& name) {
   return name.starts_with('.') || name.ends_with(".incomplete") || name.ends_with(".lock") || name.ends_with(".tmp");
 }
 
-void collect(const fs::path& folder, const std::string& prefix, int depth, std::vector<SourceFile>& files) {
-  constexpr int kDepthMax = 8;
-  constexpr size_t kFilesMax = 10'000;
-  if (depth > kDepthMax)
-    fail(ErrorKind::invalid_argument, "{} is nested deeper than {} folders", folder.string(), kDepthMax);
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (is_left_out(name)) continue;
-    if (!is_repo_path(prefix + name))
-      fail(ErrorKind::invalid_argument, "{} holds a file whose name cannot stand in the store", folder.string());
-    std::error_code broken;
-    const fs::file_status status = fs::status(it->path(), broken);
-    if (fs::is_directory(status) && !fs::is_symlink(it->symlink_status(broken)))
-      collect(it->path(), prefix + name + "/", depth + 1, files);
-    else if (fs::is_regular_file(status)) files.push_back({it->path(), prefix + name, size_of(it->path())});
-    else if (fs::is_symlink(it->symlink_status(broken)) && !fs::is_directory(status))
-      fail(ErrorKind::not_found, "{} is a link to nothing", it->path().string());
-    if (files.size() > kFilesMax)
-      fail(ErrorKind::invalid_argument, "{} holds more than {} files", folder.string(), kFilesMax);
-  }
-  if (error) fail(ErrorKind::io, "cannot read {}: {}", folder.string(), error.message());
+void stop_if(const std::atomic<bool>* cancel) {
+  if (cancel && cancel->load(std::memory_order_relaxed))
+    fail(ErrorKind::cancelled, "the import was cancelled; nothing of it is kept");
 }
+
+// The files of a model's folder. Whoever names another one, a home or a disk, hears of it before much of it is read.
+class Walk {
+ public:
+  Walk(const fs::path& source, const std::atomic<bool>* cancel) : source_(source), cancel_(cancel) {}
+
+  std::vector<SourceFile> files() {
+    collect(source_, "", 0);
+    return std::move(files_);
+  }
+
+ private:
+  void collect(const fs::path& folder, const std::string& prefix, int depth) {
+    constexpr int kDepthMax = 8, kEntriesMax = 10'000;
+    if (depth > kDepthMax)
+      fail(ErrorKind::invalid_argument, "{} is no model's folder: it is nested deeper than {} folders, at {}",
+           source_.string(), kDepthMax, folder.string());
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+      stop_if(cancel_);
+      if (++entries_ > kEntriesMax)
+        fail(ErrorKind::invalid_argument, "{} is no model's folder: it holds more than {} files and folders",
+             source_.string(), kEntriesMax);
+      const std::string name = it->path().filename().string();
+      if (is_left_out(name)) continue;
+      if (!is_repo_path(prefix + name))
+        fail(ErrorKind::invalid_argument, "{} holds a file whose name cannot stand in the store", folder.string());
+      std::error_code broken;
+      const fs::file_status status = fs::status(it->path(), broken);
+      const bool is_link = fs::is_symlink(it->symlink_status(broken));
+      if (fs::is_directory(status) && !is_link) collect(it->path(), prefix + name + "/", depth + 1);
+      else if (fs::is_regular_file(status)) files_.push_back({it->path(), prefix + name, size_of(it->path())});
+      else if (is_link && !fs::is_directory(status))
+        fail(ErrorKind::not_found, "{} is a link to nothing", it->path().string());
+    }
+    if (error) fail(ErrorKind::io, "cannot read {}: {}", folder.string(), error.message());
+  }
+
+  const fs::path& source_;
+  const std::atomic<bool>* cancel_;
+  std::vector<SourceFile> files_;
+  int entries_ = 0;
+};
 
 json::Value parse_file(const fs::path& path) {
   constexpr size_t kBytesMax = size_t{64} << 20;
@@ -84,9 +108,8 @@ Source read_gguf(const fs::path& path) {
   return source;
 }
 
-Source read_folder(const fs::path& folder) {
-  Source source{ModelFormat::safetensors, {}};
-  collect(folder, "", 0, source.files);
+Source read_folder(const fs::path& folder, const std::atomic<bool>* cancel) {
+  Source source{ModelFormat::safetensors, Walk(folder, cancel).files()};
   std::set<std::string, std::less<>> names;
   bool tensors = false, ggufs = false;
   for (const SourceFile& file : source.files) {
@@ -110,8 +133,10 @@ Source read_folder(const fs::path& folder) {
   } else if (ggufs) {
     source.format = ModelFormat::gguf;
     for (const SourceFile& file : source.files)
-      if (file.name.ends_with(".gguf") && file.name.find("-of-") == std::string::npos)
+      if (file.name.ends_with(".gguf") && file.name.find("-of-") == std::string::npos) {
+        stop_if(cancel);
         formats::GgufFile::open(file.path);
+      }
   } else {
     fail(ErrorKind::invalid_argument, "{} holds no model: neither config.json with *.safetensors nor a .gguf file",
          folder.string());
@@ -119,7 +144,7 @@ Source read_folder(const fs::path& folder) {
   return source;
 }
 
-Source read_source(const fs::path& path) {
+Source read_source(const fs::path& path, const std::atomic<bool>* cancel) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
@@ -128,7 +153,7 @@ Source read_source(const fs::path& path) {
     fail(ErrorKind::invalid_argument, "{} is neither a file nor a folder", path.string());
   if (!fs::is_directory(status) && path.extension() == ".safetensors")
     fail(ErrorKind::invalid_argument, "{} is one file of a model: import its folder", path.string());
-  Source source = fs::is_directory(status) ? read_folder(path) : read_gguf(path);
+  Source source = fs::is_directory(status) ? read_folder(path, cancel) : read_gguf(path);
   std::sort(source.files.begin(), source.files.end(),
             [](const SourceFile& a, const SourceFile& b) { return a.name < b.name; });
   return source;
@@ -177,7 +202,7 @@ ImportResult import_model(const fs::path& cache, const fs::path& path, const Imp
   if (!is_repo_name(repo) || repo.find('/') == repo.npos)
     fail(ErrorKind::invalid_argument,
          "'{}' is no name for a model: ORG/NAME of letters, digits, '.', '_' and single '-'", repo);
-  const Source source = read_source(path);
+  const Source source = read_source(path, options.cancel);
   const std::string folder = repo_folder(repo);
 
   ImportResult result{.repo = repo, .revision = "", .folder = {}, .format = source.format};

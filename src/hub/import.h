@@ -18,7 +18,7 @@ namespace hearth::hub {
 struct ImportOptions {
   std::string repo = {};                      // "org/name"; empty: "local/<name of the file or folder>"
   bool hard_link = false;                     // share the source's bytes instead of copying them
-  const std::atomic<bool>* cancel = nullptr;  // looked at between chunks
+  const std::atomic<bool>* cancel = nullptr;  // looked at between files and chunks
   std::function<void(int64_t done, int64_t total)> progress = {};  // bytes; called about every 4 MiB
 };
 
@@ -34,7 +34,8 @@ struct ImportResult {
 // (.gguf, .safetensors, .bin, .model, .msgpack, .onnx, or 10 MB and more), the git blob SHA-1 for others. The revision
 // is the SHA-1 of the list "<blob> <bytes> <path>\n" in path order, so importing the same files again changes nothing.
 //   source  a .gguf file (its further parts come along), or a folder with config.json and *.safetensors, or with .gguf
-//           files; hidden files, *.incomplete, *.lock and *.tmp of a folder stay out.
+//           files; hidden files, *.incomplete, *.lock and *.tmp of a folder stay out. At most 10,000 files and folders,
+//           nested at most 8 deep.
 // Throws Error{not_found} for a missing source, {invalid_argument} for one that is no model or a bad name,
 // {corrupt_file} for a damaged one, {busy} while another process imports the same name, {io} for a store that cannot be
 // written or has no room (with both sizes), {cancelled}. Whatever it throws, what it had begun is removed.

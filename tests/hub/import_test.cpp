@@ -138,6 +138,23 @@ TEST(Import, refuses_before_it_writes) {
   EXPECT_FALSE(fs::exists(cache));
 }
 
+TEST(Import, a_disk_is_refused_before_all_of_it_is_read) {
+  const TempDir folder;
+  const fs::path cache = folder.path() / "hub", wide = folder.path() / "wide", deep = folder.path() / "deep";
+  for (int i = 0; i < 10'001; ++i) folder.write("wide/" + std::to_string(i), "");
+  EXPECT_EQ(test::outcome([&] { import_model(cache, wide, {.repo = ""}); }),
+            "invalid_argument: " + wide.string() + " is no model's folder: it holds more than 10000 files and folders");
+  fs::path inner = deep;
+  for (int i = 0; i < 9; ++i) inner /= "d";
+  fs::create_directories(inner / "d");
+  EXPECT_EQ(test::outcome([&] { import_model(cache, deep, {.repo = ""}); }),
+            "invalid_argument: " + deep.string() + " is no model's folder: it is nested deeper than 8 folders, at " +
+                inner.string());
+  const std::atomic<bool> cancel = true;
+  EXPECT_EQ(kind_of([&] { import_model(cache, wide, {.repo = "", .cancel = &cancel}); }), ErrorKind::cancelled);
+  EXPECT_FALSE(fs::exists(cache));
+}
+
 TEST(Import, cancelled_or_failed_leaves_nothing) {
   const TempDir folder;
   const fs::path cache = folder.path() / "hub";
