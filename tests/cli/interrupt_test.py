@@ -78,6 +78,7 @@ def cpu_seconds(process):
     ("smollm2", ["generate", "MODEL", "LONG", "-n", "1", "--executor", "reference"]),
     ("smollm2", ["run", "MODEL", "LONG", "-n", "1", "--executor", "reference"]),
     ("smollm2", ["logits", "MODEL", "--ids", "IDS", "-o", "out.npy"]),
+    ("smollm2", ["logits", "MODEL", "--ids", "IDS", "-o", "out.npy", "--executor", "reference"]),
     ("minilm", ["embed", "MODEL", *["word " * 200] * 200, "--executor", "reference"]),
 ])
 def test_while_it_computes(start, tmp_path, model_file, model, args):
@@ -123,6 +124,21 @@ def test_while_a_detached_server_starts(start, store):
     _, err = interrupted(process)
     assert "no server was started" in err
     assert words(server) == [], "a server that nobody waits for is left behind"
+
+
+def test_while_logits_are_computed(start, tmp_path, model_file):
+    """A step of the reference executor takes many seconds: nobody waits for its end."""
+    process = start("logits", model_file("smollm2"), "--ids", ",".join(["5"] * 4000), "-o", "out.npy", "--executor", "reference")
+    begun = comes(process, lambda: list((tmp_path / "here").iterdir()))
+    assert begun[0].name.startswith(".out.npy.")
+    _, err = interrupted(process)
+    assert "out.npy is not written" in err
+    assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_a_disk_is_no_model(start):
+    out, err = start("import", "/").communicate(timeout=SOON)
+    assert "hearth: /" in err and err.count("hearth:") == 1, err
 
 
 def test_while_a_file_is_imported(start, tmp_path, model_file):

@@ -1,7 +1,7 @@
 #include "base/error.h"
 #include "base/fs.h"
-#include "base/interrupt.h"
 #include "cli/commands.h"
+#include "cli/end_at_once.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
 #include "decode/generate.h"
@@ -30,13 +30,12 @@ int run(Context& context) {
   for (const MappedFile& file : loaded.engine->model().weights().files())
     if (std::error_code absent; std::filesystem::equivalent(file.path(), target, absent))
       fail(ErrorKind::invalid_argument, "--out {} is a file of the model itself", *out);
-  const Interrupt interrupt(Interrupt::Also::termination);  // the writer takes its temporary away
-  formats::NpyWriter writer(io::real_fs(), target, T, V);
-  decode::evaluate(*loaded.engine, ids, [&](int64_t, std::span<const float> logits) {
-    if (interrupt.requested()) fail(ErrorKind::cancelled, "interrupted; {} is not written", *out);
-    writer.write(logits);
-  });
-  writer.commit();
+  std::optional<formats::NpyWriter> writer;
+  EndAtOnce end(fmt::format("interrupted; {} is not written", *out), [&] { writer.reset(); });
+  end.apart([&] { writer.emplace(io::real_fs(), target, T, V); });
+  decode::evaluate(*loaded.engine, ids,
+                   [&](int64_t, std::span<const float> logits) { end.apart([&] { writer->write(logits); }); });
+  end.last([&] { writer->commit(); });
   if (context.json()) {
     json::Object document;
     document["model"] = loaded.found.name;
