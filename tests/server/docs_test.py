@@ -28,6 +28,16 @@ def test_every_route_links_to_its_tests(server):
             assert asked or path.split("{")[0] in text, (path, link)
 
 
+def test_every_test_of_a_field_exists():
+    rows = re.findall(r"^\| .+ \| (\[[a-z ]+\]\(\.\./tests/\S+\) `test_.*) \|$", PAGE, re.M)
+    assert len(rows) > 10
+    for row in rows:
+        for file, names in re.findall(r"\[[a-z ]+\]\((\S+?)\) ((?:`\w+`(?:, )?)+)", row):
+            text = (ROOT / "docs" / file).resolve().read_text()
+            for name in re.findall(r"`(\w+)`", names):
+                assert f"\ndef {name}(" in text, (file, name)
+
+
 def test_every_documented_route_is_there(server):
     assert {(method, path) for method, path, _ in ROWS} - table(server) == set()
 

@@ -35,6 +35,7 @@ json::Object document(Services& services, const json::Value& rows) {
   server["version"] = services.settings.version;
   server["numerics"] = services.settings.numerics;
   server["row_classes"] = 1;
+  server["warm_turn_kl"] = 0;  // no row's bits depend on what was cached
   o["server"] = std::move(server);
   o["models"] = std::move(models);
   cache["entries"] = get(rows, "prefix_entries");
