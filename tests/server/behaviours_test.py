@@ -1,4 +1,5 @@
 """Behaviours of spec server 2 and 3.5 that no other test holds: roles, caps, pings, origins, other names of flags, the card of the start."""
+import concurrent.futures
 import json
 import re
 import shutil
@@ -55,6 +56,26 @@ def test_empty_content_is_legal(server):
     for content in ("", [], None):
         answer = server.post("/v1/chat/completions", {"messages": [HI, {"role": "assistant", "content": content}, HI], "max_tokens": 1})
         assert answer.status == 200, (content, answer.body)
+
+
+@pytest.mark.parametrize("prompt", [[1, 2, 3], [[1, 2]], ["One"], 7])
+def test_raw_text_is_one_string(server, prompt):
+    answer = server.post("/v1/completions", {"prompt": prompt, "max_tokens": 1})
+    assert answer.status == 400 and answer.json()["error"]["param"] == "prompt", answer.body
+
+
+def test_tools_that_may_not_be_called_are_not_shown(server):
+    tools = [{"type": "function", "function": {"name": "find", "parameters": {"type": "object", "properties": {}}}}]
+    bare, shown, hidden = (server.chat("Hi", max_tokens=1, **fields).json()["usage"]["prompt_tokens"]
+                           for fields in ({}, {"tools": tools}, {"tools": tools, "tool_choice": "none"}))
+    assert hidden == bare < shown
+
+
+def test_answers_of_one_burst_without_a_seed_differ(server):
+    body = {"messages": [{"role": "user", "content": "Tell me a story."}], "temperature": 1.0, "max_tokens": 16}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = [a.json() for a in pool.map(lambda _: server.post("/v1/chat/completions", body), range(8))]
+    assert len({a["choices"][0]["message"]["content"] for a in answers}) == 8
 
 
 def test_the_default_cap_of_raw_text_is_512_tokens(server):
@@ -141,6 +162,35 @@ def test_an_instruction_stands_before_what_is_embedded(tmp_path, model_file):
 
         told = vector("a ship in fog", instruction="Find weather.")
         assert told == vector("Instruct: Find weather.\nQuery:a ship in fog") != vector("a ship in fog")
+
+
+def test_names_choose_a_model_a_file_or_an_adapter(tmp_path, model_file):
+    """Spec server 6: a name, a revision, a part of a name in any case; behind a colon a file's label, else an adapter."""
+    store = tmp_path / "hub"
+    for repo, files in (("org/one", ["one.gguf"]), ("org/many", ["many-Q4_0.gguf", "many-Q8_0.gguf"])):
+        snapshot = store / f"models--{repo.replace('/', '--')}" / "snapshots" / "0123456789abcdef0123456789abcdef01234567"
+        snapshot.mkdir(parents=True)
+        for folder in ("blobs", "refs"):
+            (snapshot.parents[1] / folder).mkdir()
+        for number, file in enumerate(files):
+            (snapshot.parents[1] / "blobs" / f"{number:040x}").symlink_to(model_file("smollm2").resolve())
+            (snapshot / file).symlink_to(f"../../blobs/{number:040x}")
+        (snapshot.parents[1] / "refs" / "main").write_text(snapshot.name)
+    with Server(tmp_path, "org/one", "--context", "128", "--batch", "1", env={"HF_HUB_CACHE": str(store)}) as server:
+        def status(name):
+            answer = server.chat("Hi", max_tokens=1, model=name, timeout=600)
+            return answer.status, answer.json().get("model") or answer.json()["error"]["message"]
+
+        for name in ("org/one", "org/one@main", "org/one@0123456789abcdef0123456789abcdef01234567", "ONE"):
+            assert status(name)[0] == 200 and status(name)[1].startswith("org/one"), (name, status(name))
+        assert status("org/many:q8_0")[0] == 200
+        for name in ("org/many", "many"):
+            code, said = status(name)
+            assert code == 404 and "Q4_0" in said and "Q8_0" in said, (name, said)
+        code, said = status("nobody/none")
+        assert code == 404 and "org/one" in said, said
+        code, said = status("org/one:style")
+        assert code == 400 and "style" in said, said
 
 
 def test_names_of_models_are_echoed_as_resolved(tmp_path, model_file):
