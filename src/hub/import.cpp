@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <optional>
 #include <set>
 
 #include "base/ascii.h"
@@ -45,14 +46,17 @@ void stop_if(const std::atomic<bool>* cancel) {
     fail(ErrorKind::cancelled, "the import was cancelled; nothing of it is kept");
 }
 
-// The files of a model's folder. Whoever names another one, a home or a disk, hears of it before much of it is read.
+// The files of a model's folder. Whoever names another one, a home or a disk, hears that before much of it is read, and
+// not of the first thing in it that could not be taken.
 class Walk {
  public:
-  Walk(const fs::path& source, const std::atomic<bool>* cancel) : source_(source), cancel_(cancel) {}
-
-  std::vector<SourceFile> files() {
+  Walk(const fs::path& source, const std::atomic<bool>* cancel) : source_(source), cancel_(cancel) {
     collect(source_, "", 0);
-    return std::move(files_);
+  }
+
+  const std::vector<SourceFile>& files() const { return files_; }  // also those that cannot be taken
+  void check() const {
+    if (wrong_) throw Error(*wrong_);
   }
 
  private:
@@ -69,22 +73,34 @@ class Walk {
              source_.string(), kEntriesMax);
       const std::string name = it->path().filename().string();
       if (is_left_out(name)) continue;
-      if (!is_repo_path(prefix + name))
-        fail(ErrorKind::invalid_argument, "{} holds a file whose name cannot stand in the store", folder.string());
       std::error_code broken;
       const fs::file_status status = fs::status(it->path(), broken);
-      const bool is_link = fs::is_symlink(it->symlink_status(broken));
-      if (fs::is_directory(status) && !is_link) collect(it->path(), prefix + name + "/", depth + 1);
-      else if (fs::is_regular_file(status)) files_.push_back({it->path(), prefix + name, size_of(it->path())});
-      else if (is_link && !fs::is_directory(status))
-        fail(ErrorKind::not_found, "{} is a link to nothing", it->path().string());
+      const bool is_link = fs::is_symlink(it->symlink_status(broken)), is_file = fs::is_regular_file(status);
+      if (fs::is_directory(status)) {
+        if (!is_link) collect(it->path(), prefix + name + "/", depth + 1);
+        continue;
+      }
+      if (!is_file && !is_link) continue;
+      if (!is_repo_path(prefix + name))
+        remember(ErrorKind::invalid_argument,
+                 fmt::format("{} holds a file whose name cannot stand in the store", folder.string()));
+      if (!is_file) remember(ErrorKind::not_found, fmt::format("{} is a link to no file", it->path().string()));
+      const auto bytes = is_file ? fs::file_size(it->path(), broken) : 0;
+      if (is_file && broken)
+        remember(ErrorKind::io, fmt::format("cannot read {}: {}", it->path().string(), broken.message()));
+      files_.push_back({it->path(), prefix + name, static_cast<int64_t>(bytes)});
     }
-    if (error) fail(ErrorKind::io, "cannot read {}: {}", folder.string(), error.message());
+    if (error) remember(ErrorKind::io, fmt::format("cannot read {}: {}", folder.string(), error.message()));
+  }
+
+  void remember(ErrorKind kind, const std::string& sentence) {
+    if (!wrong_) wrong_.emplace(kind, sentence);
   }
 
   const fs::path& source_;
   const std::atomic<bool>* cancel_;
   std::vector<SourceFile> files_;
+  std::optional<Error> wrong_;  // the first
   int entries_ = 0;
 };
 
@@ -109,7 +125,8 @@ Source read_gguf(const fs::path& path) {
 }
 
 Source read_folder(const fs::path& folder, const std::atomic<bool>* cancel) {
-  Source source{ModelFormat::safetensors, Walk(folder, cancel).files()};
+  const Walk walk(folder, cancel);
+  Source source{ModelFormat::safetensors, walk.files()};
   std::set<std::string, std::less<>> names;
   bool tensors = false, ggufs = false;
   for (const SourceFile& file : source.files) {
@@ -117,6 +134,7 @@ Source read_folder(const fs::path& folder, const std::atomic<bool>* cancel) {
     tensors |= file.name.ends_with(".safetensors");
     ggufs |= file.name.ends_with(".gguf");
   }
+  if (names.contains("config.json") || tensors || ggufs || names.empty()) walk.check();
   if (names.contains("config.json") && tensors) {
     const fs::path config = folder / "config.json";
     if (!parse_file(config).object()) fail(ErrorKind::corrupt_file, "{}: no JSON object", config.string());

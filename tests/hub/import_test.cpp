@@ -155,6 +155,25 @@ TEST(Import, a_disk_is_refused_before_all_of_it_is_read) {
   EXPECT_FALSE(fs::exists(cache));
 }
 
+TEST(Import, what_cannot_be_taken_is_told_of_a_model_alone) {
+  const TempDir folder;
+  const fs::path cache = folder.path() / "hub", dir = folder.path() / "m", link = dir / "a.txt";
+  folder.write("m/README.md", "x");
+  folder.write("m/back\\slash", "x");
+  fs::create_symlink("nowhere", link);
+  const auto told = [&] { return test::outcome([&] { import_model(cache, dir, {.repo = ""}); }); };
+  EXPECT_EQ(told(), "invalid_argument: " + dir.string() +
+                        " holds no model: neither config.json with *.safetensors nor a .gguf file");
+  folder.write("m/config.json", "{}");
+  folder.write("m/model.safetensors", tiny_safetensors());
+  fs::remove(dir / "back\\slash");
+  EXPECT_EQ(told(), "not_found: " + link.string() + " is a link to no file");
+  fs::remove(link);
+  folder.write("m/back\\slash", "x");
+  EXPECT_EQ(told(), "invalid_argument: " + dir.string() + " holds a file whose name cannot stand in the store");
+  EXPECT_FALSE(fs::exists(cache));
+}
+
 TEST(Import, cancelled_or_failed_leaves_nothing) {
   const TempDir folder;
   const fs::path cache = folder.path() / "hub";
