@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "net/sse.h"
+#include "server/front/errand.h"
 #include "server/front/keep_alive.h"
 
 namespace hearth::server {
@@ -58,6 +59,7 @@ class Run : public std::enable_shared_from_this<Run> {
     call_.generation.owner = asker_.owner;
     call_.generation.stream = call_.stream;
     call_.generation.strict_admission = services.live.strict_admission;
+    max_tokens_ = call_.generation.max_tokens;
     answers_.resize(static_cast<size_t>(call_.generation.n));
     last_tokens_.resize(answers_.size());
     head_.request_id = asker_.request_id;
@@ -79,6 +81,12 @@ class Run : public std::enable_shared_from_this<Run> {
     } catch (const Error& error) {
       return fail(problem_of(error));
     }
+    errand_ = Errand::make([generation = std::move(call_.generation), weak = weak_from_this()](
+                               WorkerLink& worker, const std::shared_ptr<Errand>& errand) {
+      const auto sink = [run = weak.lock()](const Event& event) { run->on_event(event); };
+      return worker.submit(generation, sink, errand->taken());
+    });
+    call_.generation = {};
     sink_->listen([self] { self->closed(); },
                   [weak = weak_from_this()] {
                     if (const auto still = weak.lock()) still->drained();
@@ -124,46 +132,13 @@ class Run : public std::enable_shared_from_this<Run> {
     services_.models.acquire(
         head_.model,
         [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-          self->submit(worker);
+          self->errand_->give(worker);
         },
         [self = shared_from_this()](const Refusal& refusal) { self->fail(problem_of(refusal)); });
   }
 
-  void submit(const std::shared_ptr<WorkerLink>& worker) {
-    const auto self = shared_from_this();
-    {
-      const std::lock_guard lock(mutex_);
-      if (ended_) return;
-      worker_ = worker;
-    }
-    // Not under the lock: a worker that has just ended answers at once.
-    const uint64_t id = worker->submit(
-        call_.generation, [self](const Event& event) { self->on_event(event); }, [self] { self->taken(); });
-    const std::lock_guard lock(mutex_);
-    if (worker_ == worker) id_ = id;  // else it went again, to another one
-    if (ended_) worker->cancel(id);
-    else if (held_) worker->hold(id);  // its first words came before its id
-  }
-
-  // It ends with this worker from here on, and is not sent again.
-  void taken() {
-    const std::lock_guard lock(mutex_);
-    call_.generation.messages = call_.generation.tools = nullptr;  // they may be large
-  }
-
-  // Once: what ends the next worker too, unread, is told.
-  bool goes_again(const Event& event) {
-    if (!event.untaken) return false;
-    const std::lock_guard lock(mutex_);
-    if (ended_ || again_) return false;
-    again_ = true;
-    worker_ = nullptr;
-    id_ = 0;
-    return true;
-  }
-
   void on_event(const Event& event) {
-    if (goes_again(event)) return acquire();
+    if (errand_->goes_again(event)) return acquire();
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     if (event.kind == Event::Kind::error) return finish_with(problem_of(event));
@@ -189,8 +164,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::vector<net::Header> headers() const {
     std::vector<net::Header> list = {{"hearth-numerics", services_.settings.numerics}};
     if (call_.stream) list.emplace_back("Cache-Control", "no-cache");
-    const auto& wanted = call_.generation.max_tokens;
-    if (wanted && usage_.max_tokens < *wanted)
+    if (max_tokens_ && usage_.max_tokens < *max_tokens_)
       list.emplace_back("hearth-max-tokens", std::to_string(usage_.max_tokens));
     return list;
   }
@@ -216,18 +190,11 @@ class Run : public std::enable_shared_from_this<Run> {
 
   // A client that does not read holds its own answer up, and nobody else's.
   void write(const std::string& bytes) {
-    if (bytes.empty() || sink_->write(bytes) || held_ || !worker_) return;
-    held_ = true;
+    if (bytes.empty() || sink_->write(bytes) || !errand_->hold()) return;
     services_.counters.count(LimitId::stream_buffer);
-    if (id_) worker_->hold(id_);
   }
 
-  void drained() {
-    const std::lock_guard lock(mutex_);
-    if (ended_ || !held_) return;
-    held_ = false;
-    if (id_) worker_->release(id_);
-  }
+  void drained() { errand_->release(); }
 
   void complete() {
     ended_ = true;
@@ -246,6 +213,7 @@ class Run : public std::enable_shared_from_this<Run> {
     } else {
       sink_->answer(document, headers());
     }
+    errand_->end();
     release();
   }
 
@@ -263,7 +231,7 @@ class Run : public std::enable_shared_from_this<Run> {
     } else {
       sink_->refuse(problem);
     }
-    if (worker_ && id_) worker_->cancel(id_);
+    if (errand_) errand_->cancel();
     release();
   }
 
@@ -272,14 +240,13 @@ class Run : public std::enable_shared_from_this<Run> {
     if (ended_) return;
     ended_ = true;
     services_.counters.count(std::string(asker_.route), 499);
-    if (worker_ && id_) worker_->cancel(id_);
+    if (errand_) errand_->cancel();
     release();
   }
 
   // Lets go of what refers back to this.
   void release() {
     if (keep_alive_) services_.models.keep_alive(head_.model, *keep_alive_);
-    worker_ = nullptr;
     sink_ = nullptr;
   }
 
@@ -292,13 +259,12 @@ class Run : public std::enable_shared_from_this<Run> {
   AnswerHead head_;
   std::vector<Collected> answers_;
   size_t finished_ = 0;
-  std::shared_ptr<WorkerLink> worker_;
-  uint64_t id_ = 0;
+  std::shared_ptr<Errand> errand_;     // null until its model is found
+  std::optional<int64_t> max_tokens_;  // as they were asked for
   Usage usage_;
   std::optional<std::optional<std::chrono::milliseconds>> keep_alive_;  // what the request asks for its model
   std::vector<Clock::time_point> last_tokens_;                          // by answer
-  bool has_tokens_ = false, ended_ = false, held_ = false, streaming_ = false, admitted_ = false, counted_ = false,
-       again_ = false;
+  bool has_tokens_ = false, ended_ = false, streaming_ = false, admitted_ = false, counted_ = false;
 };
 
 }  // namespace

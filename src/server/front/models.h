@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "hub/store.h"
 #include "server/front/adapter_files.h"
+#include "server/front/errand.h"
 #include "server/front/links.h"
 #include "server/front/model_names.h"
 #include "server/front/text_workers.h"
@@ -159,8 +160,8 @@ class Models {
   void loaded(const std::string& id, uint64_t serial, json::Object facts);
   void mount_next(const std::string& id);
   void serve_loaded(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
-  void send_mount(const std::string& id, const MountedAdapter& adapter, const Mounted& mounted,
-                  const std::function<void(const Refusal&)>& refused, bool again);
+  void send_mount(const std::string& id, const std::shared_ptr<Errand>& errand,
+                  const std::function<void(const Refusal&)>& refused);
   bool forget_adapter(const std::string& id, const std::string& adapter);
   void refused(const std::string& id, uint64_t serial, Refusal refusal);
   void lost(const std::string& id, uint64_t serial);

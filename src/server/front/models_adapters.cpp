@@ -55,41 +55,40 @@ MountedAdapter Models::adapter_at_start(const std::filesystem::path& folder) {
 void Models::mount(const std::string& id, MountedAdapter adapter, Mounted mounted,
                    std::function<void(const Refusal&)> refused) {
   know(id);
+  hub::FoundModel found;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
     if (find(entry.adapters, adapter.id) != entry.adapters.end())
       throw RequestError("id", fmt::format("id: adapter {} is mounted already on {}", printable(adapter.id), id));
+    found = entry.found;
   }
-  send_mount(id, adapter, mounted, refused, false);
+  const auto send = [this, id, adapter = std::move(adapter), found = std::move(found), mounted = std::move(mounted),
+                     refused](WorkerLink& worker, const std::shared_ptr<Errand>& errand) {
+    const auto answered = [this, id, adapter, mounted, refused, errand](const Event* error, const json::Value& reply) {
+      if (error && errand->goes_again(*error)) return send_mount(id, errand, refused);
+      if (error) return mounted(error, {});
+      MountedAdapter kept = adapter;
+      kept.facts = facts_of(reply);
+      kept.on_worker = true;
+      {
+        const std::lock_guard lock(mutex_);
+        entries_.at(id).adapters.push_back(kept);
+      }
+      log::info("front", "adapter {} is mounted on {}", printable(kept.id), id);
+      warn_of(id, kept.facts);
+      mounted(nullptr, kept.facts);
+    };
+    return worker.call(FrameKind::adapter_mount, mount_body(adapter, found), answered, adapter.files.files,
+                       errand->taken());
+  };
+  send_mount(id, Errand::make(send), refused);
 }
 
-// again: a worker before this one ended before it read the frame.
-void Models::send_mount(const std::string& id, const MountedAdapter& adapter, const Mounted& mounted,
-                        const std::function<void(const Refusal&)>& refused, bool again) {
-  const auto answered = [this, id, adapter, mounted, refused, again](const Event* error, const json::Value& reply) {
-    if (error && error->untaken && !again) return send_mount(id, adapter, mounted, refused, true);
-    if (error) return mounted(error, {});
-    MountedAdapter kept = adapter;
-    kept.facts = facts_of(reply);
-    kept.on_worker = true;
-    {
-      const std::lock_guard lock(mutex_);
-      entries_.at(id).adapters.push_back(kept);
-    }
-    log::info("front", "adapter {} is mounted on {}", printable(kept.id), id);
-    warn_of(id, kept.facts);
-    mounted(nullptr, kept.facts);
-  };
-  const auto ready = [this, id, adapter, answered](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-    hub::FoundModel found;
-    {
-      const std::lock_guard lock(mutex_);
-      found = entries_.at(id).found;
-    }
-    worker->call(FrameKind::adapter_mount, mount_body(adapter, found), answered, adapter.files.files);
-  };
-  acquire(id, ready, refused);
+void Models::send_mount(const std::string& id, const std::shared_ptr<Errand>& errand,
+                        const std::function<void(const Refusal&)>& refused) {
+  acquire(
+      id, [errand](const std::shared_ptr<WorkerLink>& worker, const json::Object&) { errand->give(worker); }, refused);
 }
 
 // False: it was not there.

@@ -2,20 +2,29 @@
 
 #include <mutex>
 
+#include "server/front/errand.h"
+
 namespace hearth::server {
 namespace {
 
 // One call under way. The reply comes on the link's thread, the client's end on an I/O thread: both under the lock.
 class Ask : public std::enable_shared_from_this<Ask> {
  public:
-  Ask(Services& services, Call call, json::Object body, std::function<json::Object(const json::Value&)> shape)
-      : services_(services), call_(std::move(call)), body_(std::move(body)), shape_(std::move(shape)) {
+  Ask(Services& services, Call call, std::function<json::Object(const json::Value&)> shape)
+      : services_(services), call_(std::move(call)), shape_(std::move(shape)) {
     call_.request.body.clear();
   }
 
-  void begin(const std::string& model, FrameKind kind) {
+  void begin(const std::string& model, FrameKind kind, json::Object body) {
     model_ = model;
-    kind_ = kind;
+    wanted_ = kind == FrameKind::embed ? Models::Wanted::model : Models::Wanted::text;
+    errand_ = Errand::make([kind, body = std::move(body), weak = weak_from_this()](
+                               WorkerLink& worker, const std::shared_ptr<Errand>& errand) {
+      const auto reply = [ask = weak.lock()](const Event* error, const json::Value& document) {
+        ask->on_reply(error, document);
+      };
+      return worker.call(kind, body, reply, nullptr, errand->taken());
+    });
     call_.exchange->on_closed([self = shared_from_this()](net::Exchange::End end) {
       if (end != net::Exchange::End::done) self->gone();
     });
@@ -27,46 +36,15 @@ class Ask : public std::enable_shared_from_this<Ask> {
     services_.models.acquire(
         model_,
         [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-          self->ask(worker);
+          self->errand_->give(worker);
         },
-        [self = shared_from_this()](const Refusal& refusal) { self->refuse(problem_of(refusal)); },
-        kind_ == FrameKind::embed ? Models::Wanted::model : Models::Wanted::text);
+        [self = shared_from_this()](const Refusal& refusal) { self->refuse(problem_of(refusal)); }, wanted_);
   }
 
-  void ask(const std::shared_ptr<WorkerLink>& worker) {
-    const auto self = shared_from_this();
-    {
-      const std::lock_guard lock(mutex_);
-      if (ended_) return;
-      worker_ = worker;
-    }
-    // Not under the lock: a worker that has just ended answers at once.
-    const uint64_t id = worker->call(
-        kind_, body_,
-        [self](const Event* error, const json::Value& reply) {
-          if (!error) return self->answer(reply);
-          if (error->untaken && self->goes_again()) return self->acquire();
-          self->refuse(problem_of(*error));
-        },
-        nullptr, [self] { self->taken(); });
-    const std::lock_guard lock(mutex_);
-    if (worker_ == worker) id_ = id;  // else it went again, to another one
-    if (gone_) worker->cancel(id);
-  }
-
-  void taken() {
-    const std::lock_guard lock(mutex_);
-    body_ = {};
-  }
-
-  // Once: what ends the next worker too, unread, is told.
-  bool goes_again() {
-    const std::lock_guard lock(mutex_);
-    if (ended_ || again_) return false;
-    again_ = true;
-    worker_ = nullptr;
-    id_ = 0;
-    return true;
+  void on_reply(const Event* error, const json::Value& document) {
+    if (!error) return answer(document);
+    if (errand_->goes_again(*error)) return acquire();
+    refuse(problem_of(*error));
   }
 
   void answer(const json::Value& reply) {
@@ -88,8 +66,7 @@ class Ask : public std::enable_shared_from_this<Ask> {
   void gone() {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
-    gone_ = true;
-    if (worker_ && id_) worker_->cancel(id_);
+    errand_->cancel();
     services_.counters.count(std::string(call_.route), 499);
     end();
   }
@@ -97,7 +74,7 @@ class Ask : public std::enable_shared_from_this<Ask> {
   // Lets go of what refers back to this.
   void end() {
     ended_ = true;
-    worker_ = nullptr;
+    errand_->end();
     call_.exchange = nullptr;
   }
 
@@ -105,12 +82,10 @@ class Ask : public std::enable_shared_from_this<Ask> {
   std::mutex mutex_;
   Call call_;
   std::string model_;
-  FrameKind kind_{};
-  json::Object body_;
+  Models::Wanted wanted_{};
   std::function<json::Object(const json::Value&)> shape_;
-  std::shared_ptr<WorkerLink> worker_;
-  uint64_t id_ = 0;
-  bool ended_ = false, gone_ = false, again_ = false;
+  std::shared_ptr<Errand> errand_;
+  bool ended_ = false;
 };
 
 }  // namespace
@@ -118,7 +93,7 @@ class Ask : public std::enable_shared_from_this<Ask> {
 void ask_worker(Services& services, Call call, const std::string& model, FrameKind kind, json::Object body,
                 std::function<json::Object(const json::Value& reply)> shape) {
   const std::string id = services.models.resolve(model);
-  std::make_shared<Ask>(services, std::move(call), std::move(body), std::move(shape))->begin(id, kind);
+  std::make_shared<Ask>(services, std::move(call), std::move(shape))->begin(id, kind, std::move(body));
 }
 
 void look_at_worker(Services& services, const std::string& model,

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/front/links.h"
 #include "server/front/models.h"
 #include "support/temp_dir.h"
 
@@ -53,6 +54,15 @@ class ScriptedModels : public ::testing::Test {
     const auto nothing = [](const std::string&) -> std::optional<std::string> { return std::nullopt; };
     models_ = std::make_unique<Models>(o, hub::Store(dir_.path() / "hub", dir_.path() / "config", nothing));
     return *models_;
+  }
+
+  // One that belongs to no Models.
+  std::shared_ptr<WorkerLink> start_worker(Links& links, const std::string& name) const {
+    return links.start({.argv = {program_path(), path(name), "1000"}, .environment = {}},
+                       {.loaded = [](const json::Object&) {},
+                        .progress = [](int64_t, int64_t) {},
+                        .failed = [](const Event&) {},
+                        .lost = [] {}});
   }
 
   std::future<Outcome> acquire(const std::string& id, std::shared_ptr<WorkerLink>* link = nullptr,
