@@ -1,5 +1,7 @@
 #include "server/front/links.h"
 
+#include <algorithm>
+
 namespace hearth::server {
 namespace {
 
@@ -42,11 +44,22 @@ void Links::settle(std::chrono::milliseconds at_most) {
   }
 }
 
-void Links::end(const std::shared_ptr<WorkerLink>& link) {
-  link->drain();
-  if (link->wait_end(kEnd)) return;
-  link->kill();
-  link->wait_end(kEnd);
+void Links::end(const std::vector<std::shared_ptr<WorkerLink>>& links) {
+  using std::chrono::milliseconds;
+  const auto all_end = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + kEnd;
+    bool all = true;
+    for (const auto& link : links) {
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      all &= link->wait_end(std::max(milliseconds(0), left));
+    }
+    return all;
+  };
+  for (const auto& link : links) link->drain();
+  if (all_end()) return;
+  for (const auto& link : links)
+    if (!link->wait_end(milliseconds(0))) link->kill();
+  all_end();
 }
 
 }  // namespace hearth::server

@@ -22,9 +22,9 @@ class Links {
   // The same at the end, when requests under way still hold theirs until they have heard of it. At most so long.
   void settle(std::chrono::milliseconds at_most);
 
-  // Ends an idle worker and waits for that: its memory is free again. What it writes to the disk is finished first; one
-  // that takes longer than a while is killed. Not on a link's thread.
-  static void end(const std::shared_ptr<WorkerLink>& link);
+  // Ends idle workers and waits for that: their memory is free again. What they write to the disk is finished first,
+  // by all at once; those that take longer than a while are killed. Not on a link's thread.
+  static void end(const std::vector<std::shared_ptr<WorkerLink>>& links);
 
  private:
   struct Graveyard {

@@ -39,7 +39,7 @@ void Models::tick() {
       std::vector<std::shared_ptr<WorkerLink>> retired;
       retired.swap(retired_);
       lock.unlock();
-      for (const auto& link : retired) Links::end(link);
+      Links::end(retired);
       retired.clear();
       links_.destroy_buried();
       lock.lock();

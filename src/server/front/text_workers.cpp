@@ -102,7 +102,7 @@ void TextWorkers::tick() {
     retired.swap(retired_);
   }
   for (const auto& [waiter, refusal] : refused) waiter.refused(refusal);
-  for (const auto& link : retired) Links::end(link);
+  Links::end(retired);
   retired.clear();
   links_.destroy_buried();
 }
