@@ -10,6 +10,7 @@ import signal
 import time
 
 import pytest
+from library_test import add, serve
 from running import ROOT, Server, streamed_text, write_keys
 from ws import BINARY, CLOSE, PING, TEXT, Chat, Closed, Refused, WebSocket
 
@@ -453,6 +454,34 @@ def test_where_the_log_does_not_reach_the_history_does(server):
         assert messages[1]["content"] == turn.text and messages[1]["parent_id"] == messages[0]["id"] and messages[0]["parent_id"] is None
         assert messages[3]["finish_reason"] == "aborted" and messages[3]["id"] == history["head"]
         assert second.next()["type"] == "ack"
+
+
+def test_a_history_ends_the_turn_and_the_queue_goes_on(server):
+    with Chat(server) as first, Chat(server) as second:
+        begin_endless(first)
+        for count in range(1, 4):  # more than a log of 1 MiB
+            first.send("queue", text="x" * 400_000)
+            update, _ = first.until("queue_update")
+            assert len(update["follow_up"]) == count
+        second.send("resume", conversation=first.conversation, after_seq=1)
+        history = json.loads(second.receive())
+        assert history["type"] == "history" and history["messages"][-1]["finish_reason"] == "aborted"
+        second.seq = history["seq"]
+        for _ in range(3):
+            assert second.read_turn().errors[0]["code"] == "context_length_exceeded"
+        assert second.answer_to("unqueue", index=0)["kind"] == "invalid_argument", "none is left"
+        assert greedy(second, max_tokens=2).turn(text=PROMPT, parent=history["head"]).reason == "length"
+
+
+def test_the_end_of_a_turn_needs_no_model_store(tmp_path, model_file):
+    cache = tmp_path / "hub"
+    cache.mkdir()
+    add(cache, "org/good", model_file("smollm2"))
+    with serve(tmp_path, cache, "org/good", "--context", "256", "--batch", "2") as server, Chat(server) as chat:
+        cache.rename(tmp_path / "away")
+        cache.write_text("a file where the store was")
+        greedy(chat, max_tokens=2).turn(text=PROMPT)
+        assert chat.until("context")[0]["contextWindow"] == 256
 
 
 def test_a_client_that_does_not_read_parks_its_own_row(server):

@@ -20,6 +20,10 @@ class AnswerSink {
   // what write() had paused may go on. Both come with no lock held.
   virtual void listen(std::function<void()> gone, std::function<void()> drained) = 0;
 
+  // The model that is to answer is at hand, and what its worker says of it (Models::Ready). Once more where another
+  // worker of it has to answer.
+  virtual void at_hand(const json::Object& /*facts*/) {}
+
   // A stream: begin, pieces, the end. What a write is given is kept; false: pause until drained.
   virtual void begin(std::vector<net::Header> headers, const std::string& ping) = 0;  // `ping` breaks silence
   virtual bool write(std::string_view bytes) = 0;

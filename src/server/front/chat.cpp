@@ -29,22 +29,27 @@ class Chat::TurnSink final : public AnswerSink {
     gone();
   }
 
+  void at_hand(const json::Object& facts) override {
+    const json::Value* window = facts.find("context_window");
+    const Lock lock(chat_->mutex_);
+    window_ = window ? *window : json::Value();
+  }
   void begin(std::vector<net::Header>, const std::string&) override {}
   bool write(std::string_view frames) override { return chat_->write(this, frames); }
-  void end() override { chat_->ended(this); }
+  void end() override { chat_->ended(this, nullptr); }
   void answer(const json::Value&, std::vector<net::Header>) override {
     HEARTH_CHECK(false, "a turn of a chat is always a stream");
   }
-  void refuse(const Problem& problem) override {
-    chat_->write(this, frames::turn_writer(record_)->failure(problem, ""));
-    end();
-  }
+  void refuse(const Problem& problem) override { chat_->ended(this, &problem); }
 
  private:
   friend class Chat;
   const std::shared_ptr<Chat> chat_;
-  const std::shared_ptr<frames::Turn> record_;  // its run's alone, until that has ended
-  std::function<void()> gone_, drained_;        // under the chat's mutex
+  // From listen() on its run's alone, until that has ended; before and behind that under the chat's mutex.
+  const std::shared_ptr<frames::Turn> record_;
+  // Under the chat's mutex:
+  std::function<void()> gone_, drained_;
+  json::Value window_;  // positions of the model that answers
 };
 
 Chat::Chat(Services& services, std::string owner)
@@ -86,11 +91,12 @@ void Chat::resume(const Socket& socket, const json::Value& frame_id, int64_t aft
         for (const std::string& frame : missed.value_or(std::vector<std::string>())) socket_->send(frame);
         if (!missed) put(frames::history(id_, messages_.history(), messages_.head()));
         put(frames::ack(frame_id));
-        if (queue_unsaid_) put_queue();
+        if (queue_unsaid_ || (!missed && !queue_.empty())) put_queue();
         if (turn_) drained = turn_->drained_;
+        else continue_soon();
       }
     }
-    if (!is_done) abort_turn();  // a history holds what has ended
+    if (!is_done) abort_turn(Ends::for_history);  // a history holds what has ended
   }
   if (before && before != socket) before->close(1000, "the conversation goes on over another connection");
   if (drained) drained();
@@ -103,8 +109,9 @@ bool Chat::leave(const net::WebSocket* socket) {
     socket_ = nullptr;
     if (!queue_.empty()) queue_.clear(), put_queue();
   }
-  abort_turn();
-  return true;
+  abort_turn(Ends::when_left);
+  const Lock lock(mutex_);
+  return !socket_;
 }
 
 void Chat::drained(const net::WebSocket* socket) {
@@ -145,13 +152,6 @@ std::optional<ModelView> Chat::model_view(const std::string& name) const {
   } catch (const Error&) {  // there is no default model; a prompt hears of it
   }
   return std::nullopt;
-}
-
-json::Value Chat::window_of(const frames::Turn& turn) const {
-  if (turn.admitted.prompt == 0) return {};  // it did not come to that
-  const std::optional<ModelView> view = model_view(turn.model);
-  const json::Value* window = view ? view->facts.find("context_window") : nullptr;
-  return window ? *window : json::Value();
 }
 
 // After set_model. Another one may have come meanwhile: then that one's says what holds.
@@ -202,7 +202,7 @@ void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
     }
   }
   if (is_ready) say_ready();
-  if (aborts) abort_turn();
+  if (aborts) abort_turn(Ends::always);
   start(std::move(begun));
 }
 
@@ -315,7 +315,7 @@ void Chat::start(std::optional<Start> begun) {
 }
 
 // What was said before the turn's end is kept.
-std::function<void()> Chat::end_turn(std::string_view reason, const json::Value& window) {
+std::function<void()> Chat::end_turn(std::string_view reason) {
   const std::shared_ptr<TurnSink> sink = std::exchange(turn_, nullptr);
   const frames::Turn& turn = *sink->record_;
   put(frames::turn_end(turn, reason));  // a client that hears of it may begin the next turn
@@ -328,13 +328,17 @@ std::function<void()> Chat::end_turn(std::string_view reason, const json::Value&
                  .finish_reason = std::string(reason),
                  .usage = openai::usage_json(turn.usage())});
   const Usage usage = turn.usage();
-  if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, window));
+  if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, sink->window_));
   return [sink, gone = std::exchange(sink->gone_, nullptr), drained = std::exchange(sink->drained_, nullptr)] {};
 }
 
-bool Chat::write(const TurnSink* turn, std::string_view frames) {
-  const Lock lock(mutex_);
-  if (turn_.get() != turn) return true;
+// Not from here: the turn's run may still be at its end.
+void Chat::continue_soon() {
+  if (queue_.empty()) return;
+  services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
+}
+
+bool Chat::put_lines(std::string_view frames) {
   bool goes_on = true;
   while (!frames.empty()) {
     const size_t end = frames.find('\n');
@@ -344,15 +348,19 @@ bool Chat::write(const TurnSink* turn, std::string_view frames) {
   return goes_on;
 }
 
-void Chat::ended(const TurnSink* turn) {
-  const json::Value window = window_of(*turn->record_);
+bool Chat::write(const TurnSink* turn, std::string_view frames) {
+  const Lock lock(mutex_);
+  return turn_.get() != turn || put_lines(frames);
+}
+
+void Chat::ended(const TurnSink* turn, const Problem* problem) {
   std::function<void()> let_go;
   const Lock lock(mutex_);
   if (turn_.get() != turn) return;
+  if (problem) put_lines(frames::turn_writer(turn->record_)->failure(*problem, ""));
   const std::string& reason = turn->record_->answer.reason;
-  let_go = end_turn(reason.empty() ? "error" : reason == "cancelled" ? "aborted" : reason, window);
-  if (!queue_.empty())  // not from here: the turn's run is still at its end
-    services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
+  let_go = end_turn(reason.empty() ? "error" : reason == "cancelled" ? "aborted" : reason);
+  continue_soon();
 }
 
 void Chat::go_on() {
@@ -367,32 +375,28 @@ void Chat::go_on() {
       begun = begin_turn(add_prompt(text, messages_.head()));
     } catch (const Error& error) {
       put(frames::error({}, problem_of(error)));
-      if (!queue_.empty())  // the next one may have room
-        services_.http.after(net::Milliseconds(0), [self = shared_from_this()] { self->go_on(); });
+      continue_soon();  // the next one may have room
     }
   }
   start(std::move(begun));
 }
 
-void Chat::abort_turn() {
+void Chat::abort_turn(Ends which) {
   for (;;) {
     std::shared_ptr<TurnSink> turn;
     std::function<void()> gone, let_go;
     {
       const Lock lock(mutex_);
-      if (!turn_) return;
+      if (!turn_ || (which == Ends::when_left && socket_)) return;
       turn = turn_;
       gone = turn->gone_;
     }
-    json::Value window;
-    if (gone) {
-      gone();  // from here on its run writes no more
-      window = window_of(*turn->record_);
-    }
+    if (gone) gone();  // from here on its run writes no more
     const Lock lock(mutex_);
     if (turn_ != turn) return;
     if (!gone && turn->gone_) continue;  // its run came to listen meanwhile
-    let_go = end_turn("aborted", window);
+    let_go = end_turn("aborted");
+    if (which != Ends::for_history) continue_soon();
     return;
   }
 }

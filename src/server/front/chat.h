@@ -54,6 +54,9 @@ class Chat : public std::enable_shared_from_this<Chat> {
     std::string answers;  // id of the message that a turn answers; "": none begins
     bool aborts = false, is_ready = false, queue_changed = false;
   };
+  // A turn is to end, and what is queued behind it goes on; if the conversation has no socket (any more); before its
+  // history is told, behind which the queue goes on.
+  enum class Ends : uint8_t { always, when_left, for_history };
 
   // With the lock.
   Next apply(const frames::ClientFrame& frame, const std::optional<ModelChoice>& choice);
@@ -64,19 +67,21 @@ class Chat : public std::enable_shared_from_this<Chat> {
   void put_ready(const std::optional<ModelView>& view);
   void put_queue();  // now, or when the client has read what waits for it
   Start begin_turn(const std::string& parent);
-  // `window`: of the model that answered. Gives what is to be let go of without the lock.
-  std::function<void()> end_turn(std::string_view reason, const json::Value& window);
+  // Gives what is to be let go of without the lock.
+  std::function<void()> end_turn(std::string_view reason);
+  bool put_lines(std::string_view frames);  // each with a line feed behind it
+  void continue_soon();                     // with what is queued, if something is
 
   // Without the lock: they look at the store.
   std::optional<ModelView> model_view(const std::string& name) const;
-  json::Value window_of(const frames::Turn& turn) const;
   void say_ready();
 
   void start(std::optional<Start> start);
-  void abort_turn();
+  void abort_turn(Ends which);
   void go_on();  // with what is queued
   bool write(const TurnSink* turn, std::string_view frames);
-  void ended(const TurnSink* turn);
+  // `problem` null: with the reason of its record. Of what is not its turn any more nothing is said.
+  void ended(const TurnSink* turn, const Problem* problem);
 
   Services& services_;
   const std::string id_, owner_;

@@ -129,12 +129,25 @@ class Run : public std::enable_shared_from_this<Run> {
   }
 
   void acquire() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;  // for one that nobody waits for no model is loaded
+    }
     services_.models.acquire(
         head_.model,
-        [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object&) {
-          self->errand_->give(worker);
+        [self = shared_from_this()](const std::shared_ptr<WorkerLink>& worker, const json::Object& facts) {
+          self->give(worker, facts);
         },
         [self = shared_from_this()](const Refusal& refusal) { self->fail(problem_of(refusal)); });
+  }
+
+  void give(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (ended_) return;
+      sink_->at_hand(facts);
+    }
+    errand_->give(worker);
   }
 
   void on_event(const Event& event) {

@@ -1,0 +1,161 @@
+// One conversation of /ws/chat, driven from several threads at once.
+#include "server/front/chat.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "net/raw_client.h"
+#include "net/server.h"
+#include "server/front/scripted_models.h"
+
+namespace hearth::server {
+namespace {
+
+class ChatTest : public ScriptedModels {
+ protected:
+  // A server of these models, the first of which is the default one, and a socket to it.
+  void open(const std::vector<std::string>& names) {
+    for (const std::string& name : names) write(name, "");
+    start(names, 1000, [&](ModelsOptions& o) { o.default_model = path(names[0]); });
+    library_ = std::make_unique<Library>(LibraryOptions(), *models_);
+    const auto socket = std::make_shared<std::promise<Chat::Socket>>();
+    net::Handlers handlers;
+    handlers.on_head = [](const net::RequestHead&) { return net::BodyPlan{}; };
+    handlers.on_request = [socket](const net::Request& request, const std::shared_ptr<net::Exchange>& exchange) {
+      socket->set_value(net::accept_websocket(*exchange, request.head, {}, {}));
+    };
+    http_ = std::make_unique<net::HttpServer>(net::ServerOptions(), std::move(handlers));
+    services_ = std::make_unique<Services>(Services{*models_, auth_, settings_, live_, counters_, *http_,
+                                                    std::chrono::system_clock::now(), "", responses_, chats_, *library_,
+                                                    tickets_});
+    client_ = std::make_unique<net::test::RawClient>(http_->port());
+    client_->send(
+        "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+    EXPECT_EQ(client_->response().status, 101);
+    socket_ = get(socket->get_future());
+    chat_ = std::make_shared<Chat>(*services_, "");
+    chat_->open(socket_);
+    EXPECT_EQ(type_of(next()), "ready");
+  }
+
+  void TearDown() override {
+    chat_ = nullptr;
+    socket_ = nullptr;
+    http_ = nullptr;
+    library_ = nullptr;
+    models_ = nullptr;
+  }
+
+  void say(const std::string& type, json::Object fields = {}) {
+    fields["type"] = type;
+    const int64_t id = ++ids_;
+    fields["id"] = id;
+    chat_->handle(socket_, frames::read_frame(json::dump(fields)));
+  }
+
+  json::Value next() {
+    const std::string head = client_->take(2);
+    if (head.size() < 2) throw std::runtime_error("no frame came");
+    size_t n = head[1] & 127;
+    if (n > 125) {
+      const std::string more = client_->take(n == 126 ? 2 : 8);
+      n = 0;
+      for (const char c : more) n = 256 * n + static_cast<unsigned char>(c);
+    }
+    return json::parse(client_->take(n), "a frame");
+  }
+  // Up to the first of this type, that one too.
+  std::vector<json::Value> until(const std::string& type) {
+    std::vector<json::Value> frames;
+    do frames.push_back(next());
+    while (type_of(frames.back()) != type);
+    return frames;
+  }
+  static std::string type_of(const json::Value& frame) { return *frame.get("type")->string(); }
+
+  Auth auth_{AuthOptions()};
+  ServeSettings settings_;
+  LiveSettings live_;
+  Counters counters_;
+  ResponseStore responses_{system_clock()};
+  ChatStore chats_{system_clock()};
+  Tickets tickets_{system_clock()};
+  std::unique_ptr<Library> library_;
+  std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<Services> services_;
+  std::unique_ptr<net::test::RawClient> client_;
+  Chat::Socket socket_;
+  std::shared_ptr<Chat> chat_;
+  std::atomic<int64_t> ids_{0};
+};
+
+// Whoever comes first says how it ended, and the other one nothing: what was refused was not aborted.
+TEST_F(ChatTest, a_turn_that_is_refused_while_it_is_aborted_ends_once) {
+  constexpr int kTurns = 500, kAborts = 8;
+  open({"a"});
+  counters_.running = 1 << 20;  // so that every turn is refused
+  std::atomic<int> asked{0};
+  std::thread aborts([&] {
+    for (int turn = 1; turn <= kTurns; ++turn) {
+      while (asked < turn) std::this_thread::yield();
+      for (int i = 0; i < kAborts; ++i) say("abort");
+    }
+  });
+  for (int turn = 1; turn <= kTurns; ++turn) {
+    asked = turn;
+    json::Object prompt;
+    prompt["text"] = "Hi";
+    say("prompt", std::move(prompt));
+  }
+  aborts.join();
+  counters_.running = 0;
+  say("set_model", [] {
+    json::Object body;
+    body["model"] = "a";
+    return body;
+  }());
+  std::map<int64_t, int> errors;
+  std::map<int64_t, std::vector<std::string>> ends;
+  int64_t refused = 0;
+  for (const json::Value& frame : until("ready")) {
+    const std::string type = type_of(frame);
+    if (type == "error") ++errors[frame.get("turn")->as_int("turn")];
+    if (type == "turn_end") ends[frame.get("turn")->as_int("turn")].push_back(*frame.get("reason")->string());
+  }
+  for (int64_t turn = 1; turn <= kTurns; ++turn) {
+    ASSERT_EQ(ends[turn].size(), 1u) << turn;
+    ASSERT_EQ(errors[turn], ends[turn][0] == "error" ? 1 : 0) << turn << " ended as " << ends[turn][0];
+    refused += errors[turn];
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(ChatTest, a_turn_that_nobody_waits_for_any_more_loads_no_model) {
+  open({"a"});
+  std::unique_lock busy(counters_.mutex);  // its run stands here, before it listens
+  std::thread prompt([&] {
+    json::Object body;
+    body["text"] = "Hi";
+    say("prompt", std::move(body));
+  });
+  until("turn_start");
+  std::thread abort([&] { say("abort"); });
+  const json::Value end = until("turn_end").back();
+  EXPECT_EQ(*end.get("reason")->string(), "aborted");
+  busy.unlock();
+  prompt.join();
+  abort.join();
+  EXPECT_TRUE(is("a", ModelState::absent));
+  EXPECT_EQ(counters_.running, 0);
+}
+
+}  // namespace
+}  // namespace hearth::server
