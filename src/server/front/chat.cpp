@@ -12,6 +12,18 @@ namespace hearth::server {
 
 using Lock = std::unique_lock<std::mutex>;
 
+namespace {
+
+Problem dropped_adapter(const std::string& spec, const std::string& model) {
+  Problem problem = problem_of(
+      ClientError(ErrorKind::not_found, fmt::format("adapter {} is not mounted on {}: it is off", spec, model)));
+  problem.code = "adapter_not_found";
+  problem.param = "adapter";
+  return problem;
+}
+
+}  // namespace
+
 class Chat::TurnSink final : public AnswerSink {
  public:
   TurnSink(std::shared_ptr<Chat> chat, std::shared_ptr<frames::Turn> record)
@@ -154,6 +166,13 @@ std::optional<ModelView> Chat::model_view(const std::string& name) const {
   return std::nullopt;
 }
 
+Chat::Chosen Chat::choose(const std::string& name) const {
+  Chosen chosen{.model = services_.models.choose(name), .adapters = {}};
+  for (const AdapterView& view : services_.models.adapters())
+    if (view.model == chosen.model.id) chosen.adapters.push_back(view.adapter.id);
+  return chosen;
+}
+
 // After set_model. Another one may have come meanwhile: then that one's says what holds.
 void Chat::say_ready() {
   std::string name;
@@ -173,10 +192,10 @@ void Chat::put_ready(const std::optional<ModelView>& view) {
 void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
   std::optional<Start> begun;
   bool aborts = false, is_ready = false;
-  std::optional<ModelChoice> choice;
+  std::optional<Chosen> chosen;
   std::exception_ptr no_model;
   if (frame.type == "set_model") try {
-      choice = services_.models.choose(*present(frame.body, "model")->string());
+      chosen = choose(*present(frame.body, "model")->string());
     } catch (const Error&) {
       no_model = std::current_exception();
     }
@@ -187,12 +206,13 @@ void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
     if (std::ranges::find(done_, id) != done_.end()) return static_cast<void>(put(frames::ack(frame.id, true)));
     try {
       if (no_model) std::rethrow_exception(no_model);
-      const Next next = apply(frame, choice);
+      const Next next = apply(frame, chosen);
       done_.push_back(id);
       if (done_.size() > kIdsKept) done_.pop_front();
       put(frames::ack(frame.id));
       is_ready = next.is_ready;
       if (next.queue_changed) put_queue();
+      if (!next.dropped.empty()) put(frames::error({}, dropped_adapter(next.dropped, chosen->model.id)));
       if (!next.answers.empty()) begun = begin_turn(next.answers);
       aborts = next.aborts;
     } catch (const Error& error) {
@@ -234,7 +254,25 @@ void Chat::set_sampling(const json::Object& body) {
   sampling_ = std::move(fields);
 }
 
-Chat::Next Chat::apply(const frames::ClientFrame& frame, const std::optional<ModelChoice>& choice) {
+// An adapter that was chosen for the model before goes where this one does not have it, or not all of a stack.
+std::string Chat::set_model(const Chosen& chosen) {
+  model_ = chosen.model.id;
+  const json::Value* kept = present(sampling_, "adapter");
+  const std::string before = kept ? *kept->string() : "";
+  if (!chosen.model.adapter.empty()) sampling_["adapter"] = chosen.model.adapter;
+  if (!chosen.model.adapter.empty() || before.empty() || before == "none") return {};
+  for (size_t at = 0; at <= before.size();) {
+    const size_t end = std::min(before.find('+', at), before.size());
+    if (std::ranges::find(chosen.adapters, before.substr(at, end - at)) == chosen.adapters.end()) {
+      sampling_.erase("adapter");
+      return before;
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+Chat::Next Chat::apply(const frames::ClientFrame& frame, const std::optional<Chosen>& chosen) {
   const json::Object& body = frame.body;
   const std::string& type = frame.type;
   const auto text = [&](std::string_view key) -> const std::string& { return *present(body, key)->string(); };
@@ -276,11 +314,7 @@ Chat::Next Chat::apply(const frames::ClientFrame& frame, const std::optional<Mod
     queue_.clear();
     return {.aborts = true, .queue_changed = had};
   }
-  if (type == "set_model") {
-    model_ = choice->id;
-    if (!choice->adapter.empty()) sampling_["adapter"] = choice->adapter;
-    return {.is_ready = true};
-  }
+  if (type == "set_model") return {.is_ready = true, .dropped = set_model(*chosen)};
   if (type == "set_thinking") sampling_["reasoning_effort"] = text("effort");
   else if (type == "set_adapter") sampling_["adapter"] = text("spec");
   else if (type == "set_system") system_ = text("text");

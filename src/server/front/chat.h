@@ -16,6 +16,7 @@
 #include "server/front/chat_messages.h"
 #include "server/front/frame_log.h"
 #include "server/front/generate.h"
+#include "server/front/model_names.h"
 
 namespace hearth::server {
 
@@ -50,16 +51,22 @@ class Chat : public std::enable_shared_from_this<Chat> {
     GenerationCall run;
     std::shared_ptr<TurnSink> sink;
   };
+  struct Chosen {  // by set_model
+    ModelChoice model;
+    std::vector<std::string> adapters;  // that are mounted on it
+  };
   struct Next {           // what follows the ack of a frame
     std::string answers;  // id of the message that a turn answers; "": none begins
     bool aborts = false, is_ready = false, queue_changed = false;
+    std::string dropped;  // the adapter that the model which was set does not have
   };
   // A turn is to end, and what is queued behind it goes on; if the conversation has no socket (any more); before its
   // history is told, behind which the queue goes on.
   enum class Ends : uint8_t { always, when_left, for_history };
 
   // With the lock.
-  Next apply(const frames::ClientFrame& frame, const std::optional<ModelChoice>& choice);
+  Next apply(const frames::ClientFrame& frame, const std::optional<Chosen>& chosen);
+  std::string set_model(const Chosen& chosen);  // gives Next::dropped
   std::string add_prompt(const std::string& text, std::string parent);
   const ChatMessage& message(const json::Object& body, std::string_view key) const;
   void set_sampling(const json::Object& body);
@@ -74,6 +81,7 @@ class Chat : public std::enable_shared_from_this<Chat> {
 
   // Without the lock: they look at the store.
   std::optional<ModelView> model_view(const std::string& name) const;
+  Chosen choose(const std::string& name) const;
   void say_ready();
 
   void start(std::optional<Start> start);

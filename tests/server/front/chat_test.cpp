@@ -157,5 +157,39 @@ TEST_F(ChatTest, a_turn_that_nobody_waits_for_any_more_loads_no_model) {
   EXPECT_EQ(counters_.running, 0);
 }
 
+TEST_F(ChatTest, an_adapter_that_the_next_model_does_not_have_goes) {
+  open({"a", "b"});
+  for (const auto& [model, name] : {std::pair("a", "x"), std::pair("a", "y"), std::pair("b", "y")}) {
+    dir_.write(std::string("adapters/") + name + "/adapters.safetensors", "");
+    const auto folder = dir_.write(std::string("adapters/") + name + "/adapter_config.json", "good").parent_path();
+    auto promise = std::make_shared<std::promise<std::string>>();
+    models_->mount(
+        model, {.id = name, .files = open_adapter(folder), .facts = {}},
+        [promise](const Event* error, const json::Object&) { promise->set_value(error ? error->text : ""); },
+        [promise](const Refusal& refusal) { promise->set_value(refusal.message); });
+    ASSERT_EQ(get(promise->get_future()), "");
+  }
+  const auto change = [&](const std::string& adapter, const std::string& from, const std::string& to) {
+    json::Object before, chosen, after;
+    before["model"] = from;
+    chosen["spec"] = adapter;
+    after["model"] = to;
+    say("set_model", std::move(before));
+    until("ready");
+    say("set_adapter", std::move(chosen));
+    until("ack");
+    say("set_model", std::move(after));
+    std::string told;
+    for (const json::Value& frame : until("ready"))
+      if (type_of(frame) == "error") told += *frame.get("sentence")->string();
+    return told;
+  };
+  EXPECT_EQ(change("x", "a", "b"), "adapter x is not mounted on b: it is off");
+  EXPECT_EQ(change("x+y", "a", "b"), "adapter x+y is not mounted on b: it is off");
+  EXPECT_EQ(change("y", "a", "b"), "");
+  EXPECT_EQ(change("none", "a", "b"), "");
+  EXPECT_EQ(change("x", "a", "a"), "");
+}
+
 }  // namespace
 }  // namespace hearth::server
