@@ -1,5 +1,8 @@
 #include "server/front/library.h"
 
+#include <new>
+#include <utility>
+
 #include "base/log.h"
 #include "server/front/model_files.h"
 
@@ -39,6 +42,21 @@ json::Object row(const LocalModel& model, const ModelHeaders& headers) {
   return o;
 }
 
+// Runs the work; why it could not be done. Throws Error{cancelled} when the server ends.
+template <class Work>
+std::optional<Refusal> why_not(const Work& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    log::warn("front", "library: {}", error.what());
+    return refusal_of(error);
+  } catch (const std::bad_alloc&) {
+    return Refusal{.kind = ErrorKind::out_of_memory, .message = "the server has no memory for this", .code = {}};
+  }
+}
+
 }  // namespace
 
 Library::Library(LibraryOptions options, const Models& models) : options_(std::move(options)), models_(models) {
@@ -76,7 +94,7 @@ void Library::reload(
   made_.reset();
 }
 
-void Library::push(std::function<void()> ask, const Refused& refused) {
+void Library::push(Ask ask) {
   {
     const std::lock_guard lock(mutex_);
     if (asks_.size() < kAsksMax) {
@@ -85,40 +103,37 @@ void Library::push(std::function<void()> ask, const Refused& refused) {
       return;
     }
   }
-  refused({.kind = ErrorKind::busy, .message = fmt::format("{} such questions wait already", kAsksMax), .code = {}});
+  ask.refused(
+      {.kind = ErrorKind::busy, .message = fmt::format("{} such questions wait already", kAsksMax), .code = {}});
 }
 
 void Library::fit(const std::string& id, std::optional<int64_t> positions, Done done, Refused refused) {
-  const auto ask = [this, id, model = models_.names().found(id), positions, done = std::move(done), refused] {
+  const auto find = [this, id, model = models_.names().found(id), positions, done = std::move(done),
+                     refused]() -> std::function<void()> {
     const ModelHeaders headers = read(model, positions);
-    if (headers.refusal) return refused(*headers.refusal);
+    if (headers.refusal) return [refused, refusal = *headers.refusal] { refused(refusal); };
     json::Object document;
     document["model"] = id;
     const json::Value* fit = headers.facts.find("fit");
     if (fit && fit->object())
       for (const auto& [key, value] : *fit->object()) document[key] = value;
-    done(document);
+    return [done, document = std::move(document)] { done(document); };
   };
-  push(ask, refused);
+  push({find, std::move(refused)});
 }
 
 void Library::adapters(const std::string& id, const std::filesystem::path& folder, Adapters done, Refused refused) {
-  const auto ask = [this, model = models_.names().found(id), folder, done = std::move(done), refused] {
+  const auto find = [this, model = models_.names().found(id), folder, done = std::move(done),
+                     refused]() -> std::function<void()> {
     const auto start = [&] {
       return std::make_unique<HeaderReader>(command_of(model, std::nullopt), model.path, stopping_);
     };
-    std::variant<std::vector<AvailableAdapter>, Refusal> found;
-    try {
-      found = available_adapters(folder, model, start, options_.read_max);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::cancelled) throw;
-      log::warn("front", "{}: {}", model.name, error.what());
-      found = refusal_of(error);
-    }
-    if (const auto* refusal = std::get_if<Refusal>(&found)) return refused(*refusal);
-    done(std::get<std::vector<AvailableAdapter>>(found));
+    std::variant<std::vector<AvailableAdapter>, Refusal> found =
+        available_adapters(folder, model, start, options_.read_max);
+    if (const auto* refusal = std::get_if<Refusal>(&found)) return [refused, refusal = *refusal] { refused(refusal); };
+    return [done, list = std::get<std::vector<AvailableAdapter>>(std::move(found))] { done(list); };
   };
-  push(ask, refused);
+  push({find, std::move(refused)});
 }
 
 void Library::run() {
@@ -145,39 +160,35 @@ void Library::answer_lists() {
     if (outdated_) read_.clear();
     outdated_ = false;
   }
-  std::optional<json::Value> document;
-  Refusal refusal;
-  try {
-    document = look();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    refusal = refusal_of(error);
-  }
+  json::Value document;
+  const std::optional<Refusal> refusal = why_not([&] { document = look(); });
   std::vector<ListAsk> lists;
   {
     const std::lock_guard lock(mutex_);
-    if (document && !outdated_) {
-      document_ = *document;
+    if (!refusal && !outdated_) {
+      document_ = document;
       made_ = Clock::now();
     }
     lists.swap(lists_);
   }
   for (const ListAsk& ask : lists) {
-    if (document) ask.done(*document);
-    else ask.refused(refusal);
+    if (refusal) ask.refused(*refusal);
+    else ask.done(document);
   }
 }
 
 void Library::answer_asks() {
   for (;;) {
-    std::function<void()> ask;
+    Ask ask;
     {
       const std::lock_guard lock(mutex_);
       if (asks_.empty()) return;
       ask = std::move(asks_.front());
       asks_.pop_front();
     }
-    ask();
+    std::function<void()> tell;
+    if (const auto refusal = why_not([&] { tell = ask.find(); })) ask.refused(*refusal);
+    else tell();
   }
 }
 
@@ -210,12 +221,10 @@ WorkerCommand Library::command_of(const hub::FoundModel& model, std::optional<in
 
 ModelHeaders Library::read(const hub::FoundModel& model, std::optional<int64_t> positions) {
   ModelHeaders headers;
-  try {
-    headers = read_headers(command_of(model, positions), model.path, options_.read_max, stopping_);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    log::warn("front", "{}", error.what());
-    headers.refusal = refusal_of(error);
+  const auto refusal =
+      why_not([&] { headers = read_headers(command_of(model, positions), model.path, options_.read_max, stopping_); });
+  if (refusal) {
+    headers.refusal = refusal;
     headers.lasting = false;
   }
   if (headers.refusal) log::info("front", "{}: {}", model.name, headers.refusal->message);

@@ -59,9 +59,15 @@ class Library {
     Refused refused;
   };
 
+  // One question. What `find` throws is why it is refused; the answer that it gives is told behind it.
+  struct Ask {
+    std::function<std::function<void()>()> find;
+    Refused refused;
+  };
+
   void run();
   void answer_lists();
-  void push(std::function<void()> ask, const Refused& refused);
+  void push(Ask ask);
   void answer_asks();
   json::Value look();
   WorkerCommand command_of(const hub::FoundModel& model, std::optional<int64_t> positions);
@@ -72,7 +78,7 @@ class Library {
   std::map<std::string, ModelHeaders> read_;  // by files_state; the library's thread
   std::mutex mutex_;
   std::condition_variable asked_;
-  std::deque<std::function<void()>> asks_;  // on the library's thread
+  std::deque<Ask> asks_;
   std::vector<ListAsk> lists_;
   json::Value document_;
   std::optional<Clock::time_point> made_;

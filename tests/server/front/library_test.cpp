@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,27 @@ TEST_F(LibraryTest, files_that_changed_are_read_again_and_others_are_not) {
   EXPECT_EQ(row(list(), "b").get("size_bytes")->as_int(""), 40000);
   EXPECT_EQ(count("headers a"), 1);
   EXPECT_EQ(count("headers b"), 2);
+}
+
+// Whatever goes wrong on the way, who asked hears of it, and the next one is answered.
+TEST_F(LibraryTest, a_question_that_cannot_be_answered_is_refused) {
+  write("a", "");
+  adapter("style", "good");
+  bool is_short = true;
+  open({"a"}, [&](LibraryOptions& o) {
+    o.cache = 0ms;
+    o.command = [&is_short, command = o.command](const hub::FoundModel& model, std::optional<int64_t> positions) {
+      if (is_short) throw std::bad_alloc();
+      return command(model, positions);
+    };
+  });
+  const std::string why = "the server has no memory for this";
+  EXPECT_EQ(*get(ask_fit("a", {})).string(), why);
+  EXPECT_EQ(get(ask_adapters("a")).second, why);
+  EXPECT_EQ(*row(list(), "a").get("problem")->string(), why);
+  is_short = false;
+  EXPECT_NE(get(ask_fit("a", {})).get("model"), nullptr);
+  EXPECT_TRUE(row(list(), "a").get("supported")->as_bool(""));
 }
 
 TEST_F(LibraryTest, a_reader_that_hangs_costs_its_own_row_and_is_tried_again) {
