@@ -22,6 +22,7 @@ struct LiveRequest {
     int64_t max_tokens = 0;            // prompt thread
     // Text thread:
     bool stopped = false;
+    bool given_up = false;    // its error is kept
     std::vector<Event> kept;  // not sent yet
     int64_t told = 0;         // tokens that events have told of
     bool ended = false;

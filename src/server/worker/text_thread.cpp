@@ -38,6 +38,13 @@ void grow(Event& last, Event& next) {
   }
 }
 
+Event failure(const Error& error) {
+  Event event{.kind = Event::Kind::error};
+  event.text = error.what();
+  event.reason = name_of(error.kind());
+  return event;
+}
+
 }  // namespace
 
 TextThread::TextThread(const text::Tokenizer& tokenizer, Hooks hooks)
@@ -93,18 +100,38 @@ int64_t TextThread::send_kept() {
     LiveRequest::Answer& told = live->answers[static_cast<size_t>(answer)];
     if (!live->generation.stream && !told.ended) return false;
     int64_t tokens = 0;
-    for (Event& event : told.kept) {
-      event.id = live->id;
-      event.answer = answer;
-      tokens += event.tokens;
-      append_frame(frames, to_frame(event));
-    }
+    for (const Event& event : told.kept) tokens += event.tokens;
     if (live->generation.stream) most = std::max(most, tokens);
+    append_kept(live, answer, frames);
     told.kept.clear();
     return true;
   });
-  hooks_.send(frames);
+  surely([&] { hooks_.send(frames); });
   return most;
+}
+
+// What cannot be written ends its answer, and no other one.
+void TextThread::append_kept(const LiveRequestPtr& live, int64_t number, std::string& frames) {
+  LiveRequest::Answer& answer = live->answers[static_cast<size_t>(number)];
+  const size_t before = frames.size();
+  guarded(
+      [&] {
+        for (Event& event : answer.kept) {
+          event.id = live->id;
+          event.answer = number;
+          append_frame(frames, to_frame(event));
+        }
+      },
+      [&](const Error& error) {
+        frames.resize(before);
+        Event event = failure(error);
+        event.id = live->id;
+        event.answer = number;
+        append_frame(frames, to_frame(event));
+        if (answer.ended) return;
+        hooks_.stop(live, number);
+        end(live, answer);
+      });
 }
 
 // What ends an answer that the engine is done with.
@@ -133,15 +160,16 @@ Event TextThread::finish_event(LiveRequest& live, const LiveRequest::Answer& ans
   }
 }
 
-// Its words could not be made: the answer ends with the error, and the engine is told.
+// Its words could not be made: the answer ends with the error, and the engine is told. Goes on where it did not end.
 void TextThread::give_up(const LiveRequestPtr& live, int64_t number, const Error& error) {
   LiveRequest::Answer& answer = live->answers[static_cast<size_t>(number)];
   if (answer.ended) return;
-  std::vector<Event> events(1);
-  events[0].kind = Event::Kind::error;
-  events[0].text = error.what();
-  events[0].reason = name_of(error.kind());
-  keep(live, number, events);
+  if (!answer.given_up) {
+    std::vector<Event> events;
+    events.push_back(failure(error));
+    keep(live, number, events);
+    answer.given_up = true;
+  }
   hooks_.stop(live, number);
   end(live, answer);
 }
@@ -191,13 +219,7 @@ bool TextThread::handle(EngineOutput& output) {
       events.push_back(finish_event(*live, answer, output));
       break;
     }
-    case Kind::failed: {
-      Event event{.kind = Event::Kind::error};
-      event.text = output.error->what();
-      event.reason = name_of(output.error->kind());
-      events.push_back(std::move(event));
-      break;
-    }
+    case Kind::failed: events.push_back(failure(*output.error)); break;
   }
   if (text && !events.empty()) events.front().tokens = text->tokens() - std::exchange(answer.told, text->tokens());
   keep(live, output.answer, events);

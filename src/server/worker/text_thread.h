@@ -41,6 +41,7 @@ class TextThread {
   bool handle(EngineOutput& output);
   Event finish_event(LiveRequest& live, const LiveRequest::Answer& answer, const EngineOutput& output) const;
   void give_up(const LiveRequestPtr& live, int64_t number, const Error& error);
+  void append_kept(const LiveRequestPtr& live, int64_t number, std::string& frames);
   void end(const LiveRequestPtr& live, LiveRequest::Answer& answer);
   void keep(const LiveRequestPtr& live, int64_t answer, std::vector<Event>& events);
   int64_t send_kept();

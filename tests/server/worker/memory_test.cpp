@@ -1,6 +1,7 @@
 // memory that cannot be had ends the request that wanted it, and neither the thread nor another request.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <new>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "server/worker/call_session.h"
+#include "server/worker/guarded.h"
 #include "server/worker/session.h"
 #include "server/worker/text_thread.h"
 #include "support/tiny_model.h"
@@ -76,18 +78,24 @@ WorkerModel tiny_worker(const test::TempDir& dir) {
   return model;
 }
 
+// Also where it cannot be had for saying so, the first few times.
 TEST(OutOfMemory, ends_one_call_of_a_session) {
-  const test::TempDir dir;
-  Frames frames;
-  bool short_of_memory = true;
-  {
-    Session session(tiny_worker(dir), [&](std::string_view bytes) {
-      if (std::exchange(short_of_memory, false)) throw std::bad_alloc();
-      frames.take(bytes);
-    });
-    for (const int64_t id : {1, 2}) session.call(FrameKind::tokenize, numbered(id));
+  for (const int failures : {1, 2, 5}) {
+    const test::TempDir dir;
+    Frames frames;
+    std::atomic<int> left = failures;
+    {
+      Session session(tiny_worker(dir), [&](std::string_view bytes) {
+        if (left > 0) {
+          --left;
+          throw std::bad_alloc();
+        }
+        frames.take(bytes);
+      });
+      for (const int64_t id : {1, 2}) session.call(FrameKind::tokenize, numbered(id));
+    }
+    expect_first_refused(frames.all());
   }
-  expect_first_refused(frames.all());
 }
 
 // An answer whose words cannot be made ends with an error; the engine is told, and what it still says of it is nothing.
@@ -95,7 +103,7 @@ TEST(OutOfMemory, ends_an_answer_on_the_text_thread) {
   const test::TempDir dir;
   const WorkerModel model = tiny_worker(dir);
   Frames frames;
-  int ended = 0, stopped = 0;
+  int ended = 0, stopped = 0, failures = 2;
   const auto live = std::make_shared<LiveRequest>();
   live->id = 7;
   live->generation.stream = true;
@@ -104,7 +112,11 @@ TEST(OutOfMemory, ends_an_answer_on_the_text_thread) {
   {
     TextThread text(model.text->tokenizer(),
                     {.send = [&](std::string_view bytes) { frames.take(bytes); },
-                     .stop = [&](const LiveRequestPtr&, int64_t) { ++stopped; },
+                     .stop =
+                         [&](const LiveRequestPtr&, int64_t) {
+                           if (failures-- > 0) throw std::bad_alloc();  // while the answer is given up
+                           ++stopped;
+                         },
                      .ended = [&](const LiveRequestPtr&) { ++ended; },
                      .blame = [](const LiveRequest&, std::string_view) -> Error { throw std::bad_alloc(); }});
     text.push({.kind = EngineOutput::Kind::admitted, .live = live});
@@ -121,6 +133,67 @@ TEST(OutOfMemory, ends_an_answer_on_the_text_thread) {
   EXPECT_EQ(event_of(all[1]).id, 7u);
   EXPECT_EQ(event_of(all[1]).answer, 0);
   EXPECT_EQ(event_of(all[1]).reason, "out_of_memory");
+}
+
+// The same of one whose events cannot be sent; the other one is told whole.
+TEST(OutOfMemory, ends_an_answer_that_cannot_be_written) {
+  const test::TempDir dir;
+  const WorkerModel model = tiny_worker(dir);
+  Frames frames;
+  std::vector<uint64_t> ended;
+  int failures = 3;
+  {
+    TextThread text(model.text->tokenizer(), {.send =
+                                                  [&](std::string_view bytes) {
+                                                    if (!bytes.empty() && failures-- > 0) throw std::bad_alloc();
+                                                    frames.take(bytes);
+                                                  },
+                                              .stop = [](const LiveRequestPtr&, int64_t) {},
+                                              .ended = [&](const LiveRequestPtr& live) { ended.push_back(live->id); },
+                                              .blame =
+                                                  [](const LiveRequest&, std::string_view what) {
+                                                    return Error(ErrorKind::invalid_argument, std::string(what));
+                                                  }});
+    for (const uint64_t id : {1, 2}) {
+      const auto live = std::make_shared<LiveRequest>();
+      live->id = id;
+      live->answers.resize(1);
+      live->open = 1;
+      text.push({.kind = EngineOutput::Kind::done, .live = live, .reason = decode::FinishReason::length});
+    }
+  }
+  EXPECT_EQ(ended, (std::vector<uint64_t>{1, 2}));
+  const std::vector<Frame> all = frames.all();
+  ASSERT_EQ(all.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(all[i].kind, FrameKind::finish);
+    EXPECT_EQ(event_of(all[i]).id, i + 1);
+  }
+}
+
+TEST(OutOfMemory, that_lasts_ends_the_process_and_not_just_the_answer) {
+  int refused = 0;
+  EXPECT_THROW(guarded([] { throw Error(ErrorKind::io, "x"); },
+                       [&](const Error&) {
+                         ++refused;
+                         throw std::bad_alloc();
+                       }),
+               std::bad_alloc);
+  EXPECT_GT(refused, 10);
+}
+
+TEST(Guarded, what_cannot_be_told_is_told_without_its_reason) {
+  std::vector<std::string> told;
+  guarded([] { throw Error(ErrorKind::io, "\xff"); },
+          [&](const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::io);
+            if (told.empty()) {
+              told.emplace_back(error.what());
+              throw Error(ErrorKind::invalid_argument, "that is not UTF-8");
+            }
+            told.emplace_back(error.what());
+          });
+  EXPECT_EQ(told, (std::vector<std::string>{"\xff", "the request failed, and why cannot be told"}));
 }
 
 }  // namespace
