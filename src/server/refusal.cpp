@@ -24,7 +24,7 @@ Refusal refusal_of(const Error& error, std::span<const std::filesystem::path> fo
 
 Refusal refusal_of(const Event& error, const std::filesystem::path& model) {
   const ErrorKind kind = kind_of(error.reason);
-  const std::filesystem::path folders[] = {model.parent_path(), model};
+  const std::vector<std::filesystem::path> folders = with_parents(model);
   return {.kind = kind == ErrorKind::invalid_argument ? ErrorKind::corrupt_file : kind,
           .message = client_sentence(error.text, folders),
           .code = error.code,

@@ -44,6 +44,31 @@ TEST(ClientSentence, a_known_folder_may_have_any_name) {
   EXPECT_EQ(client_sentence("cannot read /srv/my models, all: denied", folders), "cannot read my models, all: denied");
 }
 
+TEST(ClientSentence, a_folder_that_is_not_known_may_have_many_names) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"cannot read /srv/my models/it's here/x.gguf: denied", "cannot read x.gguf: denied"},
+      {"the file '/srv/it's/a (b) c/x.gguf' is cut", "the file 'x.gguf' is cut"},
+      {"/srv/a b/c.gguf, of /srv/d e/f.gguf: cut", "c.gguf, of f.gguf: cut"},
+      {"/srv/a b and /srv/c d/e", "a b and e"},
+      {"~/my models/x is gone; ask /y", "x is gone; ask y"},
+  };
+  for (const auto& [inner, told] : cases) EXPECT_EQ(client_sentence(inner), told);
+}
+
+// Where a sentence may quote the request, slashes and all.
+TEST(ClientSentence, known_folders_alone_can_be_taken_out) {
+  const std::vector<fs::path> folders = with_parents("/srv/my models/it's (all): mine/x.gguf");
+  EXPECT_EQ(folders.size(), 3u) << "not the one below the root";
+  for (const auto& [inner, told] : {
+           std::pair("the pattern /a b/ of (/srv/my models/it's (all): mine/x.gguf)", "the pattern /a b/ of (x.gguf)"),
+           std::pair("x=/srv/my models/it's (all): mine/y/z.json.", "x=z.json."),
+           std::pair("/srv/my models/other/z", "z"),
+           std::pair("/srv/mine", "/srv/mine"),
+       })
+    EXPECT_EQ(without_folders(inner, folders), told);
+  EXPECT_TRUE(with_parents("a/b/c").empty());
+}
+
 TEST(ClientSentence, errors_events_and_refusals_go_through_it) {
   const std::string inner = "cannot read " + kRepo + "/snapshots/0123/a.json: Permission denied";
   const std::string told = "cannot read a.json: Permission denied";

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "server/client_sentence.h"
 #include "base/spawn.h"
 
 namespace hearth::server {
@@ -32,6 +33,19 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
   for (const std::string& word : words) list.push_back(const_cast<char*>(word.c_str()));
   list.push_back(nullptr);
   return list;
+}
+
+// All that is a path in its words (of its model first of all) and in its environment: its home, the store, caches.
+std::vector<std::filesystem::path> folders_of(const WorkerCommand& command) {
+  std::vector<std::filesystem::path> folders;
+  const auto add = [&](std::string_view value) {
+    const std::vector<std::filesystem::path> more = with_parents(std::filesystem::path(value).lexically_normal());
+    folders.insert(folders.end(), more.begin(), more.end());
+  };
+  for (const std::string& word : command.argv) add(word);
+  for (const std::string& variable : command.environment)
+    if (!variable.starts_with("PATH=")) add(std::string_view(variable).substr(variable.find('=') + 1));
+  return folders;
 }
 
 // The child gets the wire and the three standard descriptors; everything else of ours is close-on-exec. Signals are as
@@ -53,7 +67,8 @@ pid_t start(const WorkerCommand& command, int wire) {
 
 }  // namespace
 
-WorkerLink::WorkerLink(const WorkerCommand& command, Owner owner) : owner_(std::move(owner)) {
+WorkerLink::WorkerLink(const WorkerCommand& command, Owner owner)
+    : owner_(std::move(owner)), folders_(folders_of(command)) {
   const WirePair pair = make_wire_pair();
   wire_ = std::make_unique<Wire>(pair.front);
   try {
@@ -87,6 +102,15 @@ bool WorkerLink::open_request(uint64_t id, Open request) {
   if (open_.empty()) heard_ms_ = now_ms();
   open_.emplace(id, std::make_shared<Open>(std::move(request)));
   return true;
+}
+
+// A request that is at fault is told of in words that may quote it, slashes and all.
+Event WorkerLink::told_event(const Frame& frame) const {
+  Event event = event_of(frame);
+  if (event.kind != Event::Kind::error) return event;
+  event.text = event.reason == name_of(ErrorKind::invalid_argument) ? without_folders(event.text, folders_)
+                                                                    : client_sentence(event.text, folders_);
+  return event;
 }
 
 Event WorkerLink::lost_event(uint64_t id, bool untaken) {
@@ -254,7 +278,7 @@ void WorkerLink::dispatch(const Frame& frame) {
     return;
   }
   if (frame.kind == FrameKind::reply) return open->reply(nullptr, frame.body);
-  const Event event = event_of(frame);
+  const Event event = told_event(frame);
   if (event.kind == Event::Kind::finish) {
     const std::lock_guard lock(mutex_);
     rate_.add(now_ms(), event.usage.decode_ms, event.usage.completion - 1);  // the first one was the prompt's

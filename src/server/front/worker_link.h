@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -44,6 +45,8 @@ class WorkerLink {
     std::function<void()> lost;                      // its end, once; then open requests get their errors
   };
 
+  // Of errors the sinks and replies get what clients may read, `failed` the sentence as it was said. No path that the
+  // command's words or its environment name gets out of here, nor one of a folder that they lie in.
   // Starts the process and asks it to load. Throws Error{io} when it cannot be started.
   WorkerLink(const WorkerCommand& command, Owner owner);
   ~WorkerLink();  // kills the process if it still runs
@@ -84,6 +87,7 @@ class WorkerLink {
   void lose();
 
   Owner owner_;
+  const std::vector<std::filesystem::path> folders_;  // that the worker knows of
   pid_t pid_ = -1;
   int pidfd_ = -1;
   std::unique_ptr<Wire> wire_;
@@ -104,6 +108,7 @@ class WorkerLink {
     bool admitted = false;  // the engine has begun one of its answers
   };
   bool open_request(uint64_t id, Open request);
+  Event told_event(const Frame& frame) const;
   static Event lost_event(uint64_t id, bool untaken);
   static Event refused_event(uint64_t id, const Error& error);
   std::map<uint64_t, std::shared_ptr<Open>> open_;

@@ -8,6 +8,7 @@
 //   mute            requests get no answer, and neither does a question for a sign of life
 //   answer_ms N     how long an answer takes (0)
 //   drain_ms N      how long it takes to end when it is told to (0); then its step "drained NAME" is noted
+//   refuse KIND TEXT  requests are refused
 //   hang            it never says a word
 // An adapter is mounted, or described by a reader of headers, if its config begins with "good"; with "die" it ends;
 // else it is refused with that text. Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the
@@ -34,7 +35,7 @@ using namespace hearth::server;
 
 struct Script {
   int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0, drain_ms = 0;
-  std::string fail_kind, fail_text;
+  std::string fail_kind, fail_text, refuse_kind, refuse_text;
   bool dies = false, mute = false, hangs = false, vague = false;
 };
 
@@ -54,6 +55,10 @@ Script read_script(const std::filesystem::path& path) {
     if (word == "mute") script.mute = true;
     if (word == "hang") script.hangs = true;
     if (word == "vague") script.vague = true;
+    if (word == "refuse") {
+      words >> script.refuse_kind;
+      std::getline(words >> std::ws, script.refuse_text);
+    }
     if (word == "fail") {
       words >> script.fail_kind;
       std::getline(words >> std::ws, script.fail_text);
@@ -187,6 +192,15 @@ int main(int argc, char** argv) {
     } else if (frame->kind == FrameKind::submit) {
       if (++requests == script.die_at) return 1;
       sleep_ms(script.answer_ms);
+      if (!script.refuse_kind.empty()) {
+        Event refused{.kind = Event::Kind::error};
+        refused.id = static_cast<uint64_t>(frame->body.get("id")->as_int("id"));
+        refused.answer = kWholeRequest;
+        refused.reason = script.refuse_kind;
+        refused.text = script.refuse_text;
+        wire.send(to_frame(refused));
+        continue;
+      }
       note(model, "answer");
       Event finish{.kind = Event::Kind::finish};
       finish.id = static_cast<uint64_t>(frame->body.get("id")->as_int("id"));
