@@ -1,5 +1,9 @@
 """SIGHUP: settings and keys are read again, all of them or none (spec server 54)."""
+import concurrent.futures
 import json
+import os
+import pathlib
+import re
 import signal
 import time
 
@@ -175,3 +179,35 @@ def test_the_numerics_that_answers_name_are_those_they_have(server):
     assert answer.status == 200 and answer.headers["hearth-numerics"] == "deterministic"
     (worker,) = server.workers()
     assert b"fast" not in open(f"/proc/{worker}/cmdline", "rb").read()
+
+
+def test_a_signal_while_headers_are_read_is_heard_behind_them(tmp_path, model_file):
+    cache = tmp_path / "hub"
+    for name in ("org/one", "org/two"):  # one alone is not looked at
+        add(cache, name, model_file("smollm2"))
+    folders = {"HF_HUB_CACHE": str(cache), "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    server = Reloaded(tmp_path, *SMALL, env=folders)
+    server.settings("")
+    with concurrent.futures.ThreadPoolExecutor(1) as starter:
+        start = starter.submit(server.start)
+        try:
+            reader = None
+            while reader is None:
+                assert not start.done(), start.result()
+                for pid in server.workers() if server.process else []:
+                    if b"\0headers\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                        os.kill(pid, signal.SIGSTOP)
+                        reader = pid
+            server.settings("[serve]\nany-model = true\n")
+            (tmp_path / "config" / "hearth" / "models.toml").write_text('["org/two"]\ndefault = true\n')
+            server.process.send_signal(signal.SIGHUP)
+            while int(re.search(r"ShdPnd:\s*(\w+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1], 16):
+                time.sleep(0.01)  # it is not taken yet
+            os.kill(reader, signal.SIGCONT)
+            start.result()
+            assert server.chat("Hi", model="gpt-4o", max_tokens=2).status == 200, "any model means the default one"
+            said = "".join(server.log)
+            assert "were read again; other than at the start: any-model" in said, said
+            assert "not before the server's next start: default of models.toml" in said, said
+        finally:
+            server.stop()

@@ -151,6 +151,7 @@ class Serving {
     if (options_.models.default_model.empty() && !choose()) return;
     front_ = std::make_unique<server::Front>(options_, hub::Store::from_env(context.env()), std::move(inherited));
     instance_.publish(front_->url());
+    if (reload_is_due_) reload();
   }
 
   int run() {
@@ -175,7 +176,8 @@ class Serving {
     int told = 0;
     while (name.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
       const int signal = next_signal(kLook);
-      if (signal == 0 || signal == SIGHUP) continue;  // what a reload would read is read at this start
+      if (signal == SIGHUP) reload_is_due_ = true;  // there is no front yet that could take anything
+      if (signal == 0 || signal == SIGHUP) continue;
       told = signal;
       stop = true;
     }
@@ -237,7 +239,9 @@ class Serving {
       options.models.default_model = options_.models.default_model;
       front_->reload(options);
       for (const std::string& sentence : workers->settings().absent()) context_.warn("{}", sentence);
-      const Changes changed = changes(context_.args(), args);
+      Changes changed = changes(context_.args(), args);
+      if (!context_.args().positional("MODEL") && default_path(*workers) != default_path(*workers_))
+        changed.next_start.emplace_back("default of models.toml");
       const auto listed = [](const std::vector<std::string>& flags) {
         return fmt::format("{}", fmt::join(flags, ", "));
       };
@@ -251,6 +255,11 @@ class Serving {
       context_.warn("settings and keys stay as they were: {}", error.what());
     }
     if (ready_) manager_.ready("serving at " + front_->url());
+  }
+
+  static std::filesystem::path default_path(const Workers& workers) {
+    const ModelSettings* marked = workers.settings().default_model();
+    return marked ? marked->path : std::filesystem::path();
   }
 
   void rotate() {
@@ -269,7 +278,7 @@ class Serving {
   std::shared_ptr<const Workers> workers_;  // as at the start
   server::FrontOptions options_;
   std::unique_ptr<server::Front> front_;
-  bool ready_ = false;
+  bool ready_ = false, reload_is_due_ = false;
 };
 
 int run(Context& context) {
