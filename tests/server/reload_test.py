@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from library_test import add
+from library_test import add, add_broken
 from running import Server
 
 SMALL = ("--context", "256", "--batch", "2")
@@ -199,7 +199,6 @@ def test_a_signal_while_headers_are_read_is_heard_behind_them(tmp_path, model_fi
                         os.kill(pid, signal.SIGSTOP)
                         reader = pid
             server.settings("[serve]\nany-model = true\n")
-            (tmp_path / "config" / "hearth" / "models.toml").write_text('["org/two"]\ndefault = true\n')
             server.process.send_signal(signal.SIGHUP)
             while int(re.search(r"ShdPnd:\s*(\w+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1], 16):
                 time.sleep(0.01)  # it is not taken yet
@@ -208,6 +207,45 @@ def test_a_signal_while_headers_are_read_is_heard_behind_them(tmp_path, model_fi
             assert server.chat("Hi", model="gpt-4o", max_tokens=2).status == 200, "any model means the default one"
             said = "".join(server.log)
             assert "were read again; other than at the start: any-model" in said, said
-            assert "not before the server's next start: default of models.toml" in said, said
         finally:
             server.stop()
+
+
+def test_another_default_model_takes_over(tmp_path, model_file):
+    cache = tmp_path / "hub"
+    for name in ("org/one", "org/two"):
+        add(cache, name, model_file("smollm2"))
+    add_broken(cache, "org/broken", b"GGUF" + bytes(64))
+    folders = {"HF_HUB_CACHE": str(cache), "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_STATE_HOME": str(tmp_path / "state")}
+    file = tmp_path / "config" / "hearth" / "models.toml"
+
+    def mark(name):
+        file.write_text(f'["{name}"]\ndefault = true\n')
+
+    def default(server):
+        return server.chat("Hi", max_tokens=2).json()["model"]
+
+    server = Reloaded(tmp_path, *SMALL, env=folders)
+    server.settings("")
+    mark("org/one")
+    with server:
+        assert default(server) == "org/one"
+        mark("org/two")
+        assert "the default model is org/two now" in server.hang_up()
+        assert default(server) == "org/two"
+        pinned = {m["model"]: m["pinned"] for m in server.get("/api/ps", headers={"Authorization": "Bearer " + server.token()}).json()["models"]}
+        assert pinned == {"org/one": False, "org/two": True}
+        mark("org/broken")
+        said = server.hang_up()
+        assert "org/broken is the default of models.toml and cannot be served" in said and "org/two stays" in said, said
+        assert default(server) == "org/two"
+        file.write_text("")
+        server.hang_up()
+        assert default(server) == "org/two", "where none is marked, the one at hand stays"
+    mark("org/one")
+    with Reloaded(tmp_path, "org/two", *SMALL, env=folders) as named:
+        assert "default model is" not in named.hang_up() and default(named) == "org/two", "the command line wins"
+    with Reloaded(tmp_path, "--served-model-name", "mine", *SMALL, env=folders) as called:
+        mark("org/two")
+        assert "not before the server's next start: default of models.toml" in called.hang_up()
+        assert default(called) == "mine"

@@ -37,6 +37,7 @@ constexpr Positional kPositionals[] = {
      .required = false},
 };
 constexpr auto kDrain = std::chrono::seconds(25), kHeaders = std::chrono::seconds(20);
+constexpr auto kHeadersAgain = std::chrono::seconds(4);  // while the main thread waits, and SIGTERM with it
 constexpr auto kSecond = std::chrono::microseconds(std::chrono::seconds(1));
 
 // Of the store, by what each model's headers say; a model that cannot be read is passed over. Throws Error{cancelled}
@@ -236,12 +237,19 @@ class Serving {
       const Args args = context_.read_again();
       const std::shared_ptr<const Workers> workers = workers_->with(args);
       server::FrontOptions options = front_options(args, context_.env(), instance_.token(), workers);
-      options.models.default_model = options_.models.default_model;
+      const std::string marked = marked_default(*workers);
+      const bool is_other = !marked.empty() && marked != options_.models.default_model;
+      // What was said of the default model at the start is said of that one.
+      const bool waits_for_start =
+          is_other && (!options_.models.served_name.empty() || !options_.models.adapters.empty());
+      const bool takes_over = is_other && !waits_for_start && fits(marked, *workers);
+      options.models.default_model = takes_over ? marked : options_.models.default_model;
       front_->reload(options);
+      options_.models.default_model = options.models.default_model;
+      if (takes_over) context_.note("the default model is {} now", front_->models().names().default_id());
       for (const std::string& sentence : workers->settings().absent()) context_.warn("{}", sentence);
       Changes changed = changes(context_.args(), args);
-      if (!context_.args().positional("MODEL") && default_path(*workers) != default_path(*workers_))
-        changed.next_start.emplace_back("default of models.toml");
+      if (waits_for_start) changed.next_start.emplace_back("default of models.toml");
       const auto listed = [](const std::vector<std::string>& flags) {
         return fmt::format("{}", fmt::join(flags, ", "));
       };
@@ -257,9 +265,28 @@ class Serving {
     if (ready_) manager_.ready("serving at " + front_->url());
   }
 
-  static std::filesystem::path default_path(const Workers& workers) {
+  // By its name in the store; empty: none is, it is not here, or the command line names one.
+  std::string marked_default(const Workers& workers) const {
     const ModelSettings* marked = workers.settings().default_model();
-    return marked ? marked->path : std::filesystem::path();
+    if (context_.args().positional("MODEL") || !marked || marked->path.empty()) return {};
+    return hub::Store::from_env(context_.env()).find(marked->table).name;
+  }
+
+  // Whether it may be the default model, as at the start. A warning says why not.
+  bool fits(const std::string& name, const Workers& workers) const {
+    try {
+      const hub::FoundModel model = hub::Store::from_env(context_.env()).find(name);
+      const std::atomic<bool> stop{false};
+      const server::ModelHeaders headers = server::read_headers(
+          workers.headers(model, options_.settings.memory_budget, std::nullopt), model.path, kHeadersAgain, stop);
+      if (headers.refusal) fail(headers.refusal->kind, "{}", headers.refusal->message);
+      choose_model({{.name = name, .facts = headers.facts}}, name);
+      return true;
+    } catch (const Error& error) {
+      context_.warn("{} is the default of models.toml and cannot be served: {}; {} stays", name, error.what(),
+                    front_->models().names().default_id());
+      return false;
+    }
   }
 
   void rotate() {

@@ -29,16 +29,15 @@ std::string id_of(const hub::FoundModel& found) {
 
 ModelNames::ModelNames(const NameOptions& options, hub::Store store)
     : whole_store_(options.allowed.empty() && !options.only_default),
+      only_default_(options.allowed.empty() && options.only_default),
       store_(std::move(store)),
       any_model_(options.any_model) {
   store_.hold(options.aliases);
   if (!options.default_model.empty()) {
-    hub::FoundModel found = store_.find(options.default_model);
-    if (!found.adapter.empty())
-      fail(ErrorKind::invalid_argument, "{}: an adapter is mounted by --adapter DIR, name the model alone",
-           options.default_model);
-    default_id_ = options.served_name.empty() ? id_of(found) : options.served_name;
-    known_.emplace(default_id_, std::move(found));
+    LocalModel model = default_of(options, store_);
+    default_id_ = model.id;
+    default_name_ = options.default_model;
+    known_.emplace(model.id, std::move(model.found));
   }
   for (const std::string& name : options.allowed) {
     hub::FoundModel found = store_.find(name);
@@ -48,9 +47,29 @@ ModelNames::ModelNames(const NameOptions& options, hub::Store store)
   check(options);
 }
 
+LocalModel ModelNames::default_of(const NameOptions& options, const hub::Store& store) {
+  LocalModel model{.id = options.served_name, .found = store.find(options.default_model), .serving = true};
+  if (!model.found.adapter.empty())
+    fail(ErrorKind::invalid_argument, "{}: an adapter is mounted by --adapter DIR, name the model alone",
+         options.default_model);
+  if (model.id.empty()) model.id = id_of(model.found);
+  return model;
+}
+
+std::string ModelNames::default_id() const {
+  const std::lock_guard lock(mutex_);
+  return default_id_;
+}
+
 void ModelNames::check(const NameOptions& options) const {
   hub::Store store = this->store();
   store.hold(options.aliases);
+  if (const LocalModel model = next_default(options, store); !model.id.empty()) {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(model.id); known != known_.end() && known->second.path != model.found.path)
+      fail(ErrorKind::invalid_argument, "{}: {} is called {} here", options.default_model, known->second.path.string(),
+           model.id);
+  }
   for (const hub::Alias& alias : options.aliases) {
     std::filesystem::path path;
     {
@@ -69,6 +88,15 @@ void ModelNames::check(const NameOptions& options) const {
       fail(ErrorKind::invalid_argument, "{}:{}: alias {}: {} is called so here, and it cannot mean {}",
            store.aliases_file().string(), alias.line, alias.name, path.string(), alias.target);
   }
+}
+
+// The model that the options make the default one; without an id where that is the one at hand.
+LocalModel ModelNames::next_default(const NameOptions& options, const hub::Store& store) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (options.default_model.empty() || options.default_model == default_name_) return {};
+  }
+  return default_of(options, store);
 }
 
 // A copy: looking at the disk may take a while.
@@ -90,12 +118,12 @@ void ModelNames::tell(const Error& error) const {
 
 // Of the command line or the allow-list, or asked for before, by its own name.
 std::optional<ModelChoice> ModelNames::known_as(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
   if (name.empty() || name == "hearth/local" || name == "default") {
     if (default_id_.empty())
       throw ClientError(ErrorKind::not_found, "no model is named, and the server has no default one");
     return ModelChoice{default_id_, ""};
   }
-  const std::lock_guard lock(mutex_);
   for (const auto& [id, found] : known_)
     if (id == name || found.name == name) return ModelChoice{id, ""};
   return std::nullopt;
@@ -204,9 +232,22 @@ std::vector<LocalModel> ModelNames::all() const {
 }
 
 void ModelNames::reload(const NameOptions& options) {
+  hub::Store store = this->store();
+  store.hold(options.aliases);
+  LocalModel model;
+  try {
+    model = next_default(options, store);
+  } catch (const Error& error) {  // it went since check()
+    log::warn("front", "{}: {} stays the default model", error.what(), default_id());
+  }
   const std::lock_guard lock(mutex_);
   any_model_ = options.any_model;
-  store_.hold(options.aliases);
+  store_ = std::move(store);
+  if (model.id.empty()) return;
+  if (only_default_ && model.id != default_id_) known_.erase(default_id_);
+  default_id_ = model.id;
+  default_name_ = options.default_model;
+  known_.insert_or_assign(model.id, std::move(model.found));
 }
 
 }  // namespace hearth::server

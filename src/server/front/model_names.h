@@ -42,7 +42,7 @@ class ModelNames {
   // person.
   ModelNames(const NameOptions& options, hub::Store store);
 
-  const std::string& default_id() const { return default_id_; }  // empty: there is none
+  std::string default_id() const;  // empty: there is none
 
   // Empty: the default model. Throws not_found for an unknown name (with the names there are), for one that several
   // models have (with them), for a revision or a file that is not there; corrupt_file for a snapshot that is not whole,
@@ -59,11 +59,16 @@ class ModelNames {
   // first. Looks at the store, opens no model.
   std::vector<LocalModel> all() const;
 
-  // Throws Error{invalid_argument} for an alias that is the name of another model of the command line.
+  // Throws Error{invalid_argument} for an alias that is the name of another model of the command line, and as the
+  // constructor for another default model than the one at hand.
   void check(const NameOptions& options) const;
-  void reload(const NameOptions& options);  // any_model and aliases; checked before
+  // any_model, aliases and default_model; checked before. The default one of before keeps its place among those that
+  // may be asked for, if others than the default one may.
+  void reload(const NameOptions& options);
 
  private:
+  LocalModel next_default(const NameOptions& options, const hub::Store& store) const;
+  static LocalModel default_of(const NameOptions& options, const hub::Store& store);
   std::optional<ModelChoice> known_as(const std::string& name) const;
   std::string known_by(const std::string& name, const hub::FoundModel& found) const;
   std::optional<ModelChoice> stored_as(const std::string& name, bool or_adapter) const;
@@ -72,9 +77,9 @@ class ModelNames {
   std::vector<std::string> names() const;
   [[noreturn]] void tell(const Error& error) const;
 
-  const bool whole_store_;
-  std::string default_id_;
+  const bool whole_store_, only_default_;
   mutable std::mutex mutex_;
+  std::string default_id_, default_name_;  // what it is called, and how it was named
   hub::Store store_;
   mutable std::map<std::string, hub::FoundModel> known_;
   bool any_model_;

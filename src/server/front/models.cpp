@@ -127,7 +127,10 @@ void Models::keep_alive(const std::string& id, std::optional<milliseconds> ttl) 
 }
 
 void Models::reload(const ModelsOptions& options) {
+  const std::string before = names_.default_id();
   names_.reload(options);
+  const std::string now = names_.default_id();
+  if (now != before) know(now);
   {
     const std::lock_guard lock(mutex_);
     options_.ttl = options.ttl;
@@ -136,17 +139,24 @@ void Models::reload(const ModelsOptions& options) {
     options_.rules = options.rules;
     for (auto& [id, entry] : entries_) {
       const ModelRules rules = options_.rules(entry.found);
-      if (rules.pinned != entry.rules.pinned) entry.pinned = rules.pinned || id == names_.default_id();
+      if (rules.pinned != entry.rules.pinned) entry.pinned = rules.pinned || id == now;
       entry.rules = rules;
+      if (now != before && id == before) entry.pinned = rules.pinned;
+      if (now != before && id == now) entry.pinned = true;
     }
   }
   texts_.reload(options.text_command, silence_of_texts(options));
+  if (now == before) return;
+  acquire(  // as at a start
+      now, [](const std::shared_ptr<WorkerLink>&, const json::Object&) {},
+      [now](const Refusal& refusal) { log::warn("front", "{} is not loaded: {}", now, refusal.message); });
 }
 
 json::Object Models::load_default(const std::function<void(int64_t, int64_t)>& progress) {
+  const std::string id = names_.default_id();
   {
     const std::lock_guard lock(mutex_);
-    entries_.at(names_.default_id()).progress = progress;
+    entries_.at(id).progress = progress;
   }
   json::Object facts;
   std::optional<Refusal> refusal;
@@ -154,7 +164,7 @@ json::Object Models::load_default(const std::function<void(int64_t, int64_t)>& p
   std::mutex mutex;
   std::condition_variable done;
   acquire(
-      names_.default_id(),
+      id,
       [&](const std::shared_ptr<WorkerLink>&, const json::Object& f) {
         const std::lock_guard lock(mutex);
         facts = f;
@@ -172,7 +182,7 @@ json::Object Models::load_default(const std::function<void(int64_t, int64_t)>& p
     done.wait(lock, [&] { return ended; });
   }
   const std::lock_guard lock(mutex_);
-  entries_.at(names_.default_id()).progress = nullptr;
+  entries_.at(id).progress = nullptr;
   if (refusal) throw Error(refusal->kind, refusal->message);
   return facts;
 }

@@ -92,8 +92,9 @@ class Models {
 
   // Throws as ModelNames::check.
   void check(const ModelsOptions& options) const { names_.check(options); }
-  // From now on any_model, aliases, ttl, rules, watchdog and, for what is started next, command and text_command are
-  // these, which check() has let pass.
+  // From now on any_model, aliases, default_model, ttl, rules, watchdog and, for what is started next, command and
+  // text_command are these, which check() has let pass. Another default model is loaded and pinned as at a start; the
+  // one before is as any other, and so are the adapters that it has.
   void reload(const ModelsOptions& options);
 
   void unload(const std::string& id);  // when its requests have ended
