@@ -272,19 +272,20 @@ void Front::on_request(const Door& door, net::Request request, std::shared_ptr<n
   call.route = found.route->path;
   call.limits = &options_.settings.limits;
   call.exchange = exchange;
+  const Call bare = call;  // to refuse with: the body is the route's, and gone when it has failed
   call.request = std::move(request);
   if (needs_key && !door.auth->knows_owner(call.owner)) {  // taken back while the body came
     counters_.count(std::string(found.route->path), 401);
     Problem problem = refusal(401, "the API key is not one of this server's", "invalid_api_key");
     problem.type = "authentication_error";
-    return call.refuse(problem);
+    return bare.refuse(problem);
   }
   try {
-    found.route->handle(*services_, call);
-  } catch (const Error& error) {
-    const Problem problem = problem_of(error);
+    found.route->handle(*services_, std::move(call));
+  } catch (...) {
+    const Problem problem = problem_at_hand();
     counters_.count(std::string(found.route->path), problem);
-    call.refuse(problem);
+    bare.refuse(problem);
   }
 }
 

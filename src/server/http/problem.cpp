@@ -1,5 +1,7 @@
 #include "server/http/problem.h"
 
+#include <new>
+
 #include "server/client_sentence.h"
 
 namespace hearth::server {
@@ -101,6 +103,17 @@ Problem problem_of(const Refusal& refusal) {
     problem.more["usable_bytes"] = refusal.usable_bytes;
   }
   return problem;
+}
+
+Problem problem_at_hand() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return problem_of(error);
+  } catch (const std::bad_alloc&) {
+    return from(name_of(ErrorKind::out_of_memory), "the server has too little memory for this request just now", "",
+                "");
+  }
 }
 
 json::Value error_json(Dialect dialect, const Problem& problem, std::string_view request_id) {
