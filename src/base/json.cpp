@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "base/limit_error.h"
+#include "base/too_deep.h"
 #include "base/utf8.h"
 
 namespace hearth::json {
@@ -277,9 +277,8 @@ void visit(std::string_view text, std::string_view what, Visitor& visitor, const
   const size_t used = parser.write_some(false, text.data(), text.size(), ec);
   if (!ec && used < text.size()) ec = boost::json::error::extra_data;
   if (ec == boost::json::error::too_deep)
-    throw LimitError("json-depth",  // server/limits.h
-                     fmt::format("{}: values are more than {} deep at byte {}", what, limits.depth, used),
-                     ErrorKind::corrupt_file);
+    throw TooDeep(ErrorKind::corrupt_file,
+                  fmt::format("{}: values are more than {} deep at byte {}", what, limits.depth, used));
   if (ec) fail(ErrorKind::corrupt_file, "{}: {} at byte {}", what, ec.message(), used);
 }
 

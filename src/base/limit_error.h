@@ -11,7 +11,7 @@ class LimitError : public Error {
  public:
   LimitError(std::string limit, const std::string& message, ErrorKind kind = ErrorKind::invalid_argument)
       : Error(kind, message), limit_(std::move(limit)) {}
-  const std::string& limit() const { return limit_; }  // its name in the table (server/limits.h)
+  const std::string& limit() const { return limit_; }  // as the one who set the bound calls it
 
  private:
   std::string limit_;

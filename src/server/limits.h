@@ -24,6 +24,7 @@ enum class LimitId : uint8_t {
   control_body,
   json_depth,
   json_members,
+  json_items,
   connections,
   streams_per_key,
   queue,

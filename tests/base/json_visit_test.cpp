@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/too_deep.h"
 
 namespace hearth::json {
 namespace {
@@ -39,6 +40,19 @@ TEST(JsonVisit, errors_carry_the_place) {
   EXPECT_EQ(trace_of("[1, 2"), "doc: incomplete JSON at byte 5");
   EXPECT_EQ(trace_of("[1] x"), "doc: extra data at byte 4");
   EXPECT_EQ(trace_of(std::string(97, '[')), "doc: values are more than 96 deep at byte 96");
+}
+
+TEST(JsonVisit, too_deep_is_an_error_of_its_own) {
+  EXPECT_THROW(parse("[[[0]]]", "doc", {.depth = 2}), TooDeep);
+  EXPECT_NO_THROW(parse("[[0]]", "doc", {.depth = 2}));
+  try {
+    parse("[[", "doc", {.depth = 2});
+    FAIL();
+  } catch (const TooDeep&) {
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::corrupt_file);
+  }
 }
 
 TEST(JsonVisit, long_strings_with_escapes_arrive_whole) {

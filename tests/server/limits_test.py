@@ -123,7 +123,7 @@ DEFAULTS = {"request-line": "8KiB", "head": "16KiB", "headers": "100", "head-tim
             "template-output": "8MiB", "template-range": "100000", "template-recursion": "100", "template-time": "250ms"}
 
 SMALL = {"request-line": 300, "head": 2048, "headers": 20, "body": 8192, "control-body": 2048, "json-depth": 20, "json-members": 300,
-         "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384, "websocket-message": 2048, "websockets": 3, "n": 3,
+         "json-items": 300, "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384, "websocket-message": 2048, "websockets": 3, "n": 3,
          "stop": 4, "stop-bytes": 16, "top-logprobs": 5, "logit-bias": 10, "tools": 6, "messages": 12, "grammar-bytes": 300, "grammar-depth": 6}
 HASTY = {"head-time": 0.6, "body-idle": 0.6, "slow-reader": 1, "websocket-ping": 0.1, "websocket-idle": 0.8}
 TEMPLATES = {"template-range": 50, "template-recursion": 12, "template-output": 2048, "template-steps": 2000}
@@ -132,7 +132,7 @@ ELSEWHERE = {"grammar-work": "tests/text/limits_test.cpp", "template-time": "tes
 
 
 def test_no_limit_is_without_its_test():
-    assert {name: row[0] for name, row in table().items()} == {**DEFAULTS, "json-members": "200000"}
+    assert {name: row[0] for name, row in table().items()} == {**DEFAULTS, "json-members": "200000", "json-items": "2000000"}
     assert set(SMALL) | set(HASTY) | set(TEMPLATES) | set(ELSEWHERE) == set(table())
     for name, file in ELSEWHERE.items():
         assert f'"{name}"' in (ROOT / file).read_text(), name
@@ -249,6 +249,11 @@ def json_depth(server, name):
 def json_members(server, name):
     """Six of them are the request's."""
     around(server, name, lambda n: chat(server, temperature=0, ignored={f"k{i}": 1 for i in range(n - 6)}).status, 400)
+
+
+def json_items(server, name):
+    """One of them is the message."""
+    around(server, name, lambda n: chat(server, ignored=[0] * (n - 51), more=[[], {}] * 25).status, 400)
 
 
 def hold(server):
@@ -472,7 +477,8 @@ def field(server, name):
 
 
 CASES = {"request-line": request_line, "head": head_bytes, "headers": headers, "head-time": head_time, "body-idle": body_idle, "body": body,
-         "control-body": control_body, "json-depth": json_depth, "json-members": json_members, "connections": connections,
+         "control-body": control_body, "json-depth": json_depth, "json-members": json_members, "json-items": json_items,
+         "connections": connections,
          "streams-per-key": streams_per_key, "queue": queue, "stream-buffer": stream_buffer, "slow-reader": slow_reader,
          "websocket-message": websocket_message, "websocket-ping": websocket_ping, "websocket-idle": websocket_idle, "websockets": websockets,
          **dict.fromkeys(FIELDS, field)}
@@ -490,8 +496,12 @@ def test_a_time_that_is_kept_and_one_that_is_not(hasty, name):
 
 
 def test_the_description_shows_the_bounds_that_hold(small):
-    schema = small.get("/openapi.json", headers=BEARER).json()["paths"]["/v1/chat/completions"]["post"]["requestBody"]["content"]
-    fields = {k: v for part in schema["application/json"]["schema"]["allOf"] for k, v in part["properties"].items()}
+    paths = small.get("/openapi.json", headers=BEARER).json()["paths"]
+
+    def fields_of(path):
+        schema = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+        return {k: v for part in schema["allOf"] for k, v in part["properties"].items()}
+    fields = fields_of("/v1/chat/completions")
     assert fields["n"]["maximum"] == SMALL["n"] and fields["tools"]["maxItems"] == SMALL["tools"]
     assert fields["logit_bias"]["maxProperties"] == SMALL["logit-bias"] and fields["messages"]["minItems"] == 1
 

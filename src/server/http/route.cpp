@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/json.h"
+#include "server/http/read_json.h"
 #include "server/http/request_limits.h"
 
 namespace hearth::server {
@@ -16,50 +16,12 @@ std::optional<std::string> fit(std::string_view pattern, std::string_view path) 
   return std::string(path.substr(brace));
 }
 
-// A member costs many times its bytes once it is a Value, so a large body is counted before it becomes one.
-constexpr size_t kMemberBytes = 5;  // "":0, at least
-
-class Members : public json::Visitor {
- public:
-  explicit Members(size_t most) : most_(most) {}
-  void begin_object() override {}
-  void end_object() override {}
-  void begin_array() override {}
-  void end_array() override {}
-  void key(std::string_view) override {
-    if (++count_ > most_)
-      throw RequestError("", fmt::format("the body may have {} members of objects, it has more", most_),
-                         std::string(row_of(LimitId::json_members).name));
-  }
-  void scalar(json::Value) override {}
-  void string(std::string_view) override {}
-
- private:
-  const size_t most_;
-  size_t count_ = 0;
-};
-
 }  // namespace
 
 json::Object Call::body() const {
-  json::Value value;
-  const size_t members_max = limits->size_of(LimitId::json_members);
-  const json::ParseLimits parsing{.depth = static_cast<int>((*limits)[LimitId::json_depth]),
-                                  .bytes_max = request.body.size()};
-  try {
-    if (request.body.size() / kMemberBytes > members_max) {
-      Members members(members_max);
-      json::visit(request.body, "the body", members, parsing);
-    }
-    value = json::parse(request.body, "the body", parsing);
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& error) {
-    throw RequestError("", fmt::format("the body is not valid JSON: {}", error.what()), limit_of(error));
-  }
-  if (!value.object()) throw RequestError("", "the body must be a JSON object");
-  check_request_limits(*value.object(), route, *limits);
-  return std::move(*value.object());
+  json::Object object = read_json_object(request.body, "the body", *limits);
+  check_request_limits(object, route, *limits);
+  return object;
 }
 
 std::string Call::query(std::string_view name) const {
