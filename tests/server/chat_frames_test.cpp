@@ -6,7 +6,7 @@
 namespace hearth::server::frames::test {
 namespace {
 
-Standing check_text(std::string_view text) { return check(read_frame(text)); }
+Standing check_text(std::string_view text) { return check(read_frame(text, {})); }
 
 std::string param_of(std::string_view text) {
   try {
@@ -34,10 +34,10 @@ TEST(ChatFrames, are_checked_by_their_table) {
 }
 
 TEST(ChatFrames, an_id_is_known_even_where_the_rest_is_wrong) {
-  EXPECT_EQ(read_frame(R"({"id":"x"})").id, json::Value("x"));
-  EXPECT_TRUE(read_frame(R"({"id":[]})").id.is_null());
-  EXPECT_THROW(read_frame("[]"), RequestError);
-  EXPECT_THROW(read_frame("{"), RequestError);
+  EXPECT_EQ(read_frame(R"({"id":"x"})", {}).id, json::Value("x"));
+  EXPECT_TRUE(read_frame(R"({"id":[]})", {}).id.is_null());
+  EXPECT_THROW(read_frame("[]", {}), RequestError);
+  EXPECT_THROW(read_frame("{", {}), RequestError);
 }
 
 TEST(ChatFrames, a_turn_is_written_as_frames) {

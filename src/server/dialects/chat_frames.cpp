@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/http/read_json.h"
 
 namespace hearth::server::frames {
 namespace {
@@ -122,16 +123,9 @@ class TurnWriter final : public AnswerWriter {
 
 }  // namespace
 
-ClientFrame read_frame(std::string_view text) {
-  json::Value value;
-  try {
-    value = json::parse(text, "the frame", {.depth = 96, .bytes_max = kFrameBytes});
-  } catch (const Error& error) {
-    throw RequestError("", fmt::format("the frame is not valid JSON: {}", error.what()));
-  }
-  if (!value.object()) throw RequestError("", "a frame must be a JSON object");
+ClientFrame read_frame(std::string_view text, const Limits& limits) {
   ClientFrame out;
-  out.body = std::move(*value.object());
+  out.body = read_json_object(text, "the frame", limits);
   if (const json::Value* id = present(out.body, "id"); id && is_id(*id)) out.id = *id;
   if (const json::Value* type = present(out.body, "type"); type && type->string()) out.type = *type->string();
   return out;

@@ -11,6 +11,7 @@
 #include "server/dialects/answer.h"
 #include "server/http/fields.h"
 #include "server/http/problem.h"
+#include "server/limits.h"
 #include "server/model_view.h"
 
 namespace hearth::server::frames {
@@ -23,8 +24,8 @@ struct ClientFrame {
   json::Object body;
 };
 
-// Throws RequestError for what is no JSON object.
-ClientFrame read_frame(std::string_view text);
+// Throws RequestError for what is no JSON object within the limits of JSON.
+ClientFrame read_frame(std::string_view text, const Limits& limits);
 
 enum class Standing { taken, not_yet };
 // not_yet: a frame of the web app that this server does not take. Throws RequestError for a frame without id, an

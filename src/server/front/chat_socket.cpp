@@ -127,7 +127,7 @@ void ChatSocket::on_message(std::string_view text, bool is_text) {
   json::Value id;
   try {
     if (!is_text) throw RequestError("", "a frame must be a text message, this one was binary");
-    const frames::ClientFrame frame = frames::read_frame(text);
+    const frames::ClientFrame frame = frames::read_frame(text, services_.settings.limits);
     id = frame.id;
     check_request_limits(frame.body, "/ws/chat", services_.settings.limits);
     if (frames::check(frame) == frames::Standing::not_yet) chat->send(socket_, frames::not_yet(frame));
@@ -150,7 +150,7 @@ void ChatSocket::on_limit(net::WebSocketLimit limit) {
 // Anything but an auth frame ends it.
 void ChatSocket::hear_stranger(std::string_view text, bool is_text) {
   try {
-    const frames::ClientFrame frame = frames::read_frame(is_text ? text : "");
+    const frames::ClientFrame frame = frames::read_frame(is_text ? text : "", services_.settings.limits);
     if (frame.type != "auth") return close(kNotLetIn, "the first frame is auth with a ticket");
     frames::check(frame);
     if (!take_ticket(frame)) return;

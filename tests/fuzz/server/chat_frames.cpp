@@ -11,7 +11,7 @@ using namespace hearth::server;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
-    const frames::ClientFrame frame = frames::read_frame({reinterpret_cast<const char*>(data), size});
+    const frames::ClientFrame frame = frames::read_frame({reinterpret_cast<const char*>(data), size}, {});
     const std::string answer =
         frames::check(frame) == frames::Standing::taken ? frames::ack(frame.id) : frames::not_yet(frame);
     const json::Value read = json::parse(answer, "an answer");
