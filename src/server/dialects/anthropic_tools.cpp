@@ -5,6 +5,7 @@
 
 #include "server/dialects/conversation.h"
 #include "server/dialects/openai_chat.h"
+#include "server/limits.h"
 
 namespace hearth::server::anthropic {
 namespace {
@@ -79,7 +80,8 @@ json::Value read_tools(const json::Array& tools, const ToolChanges& changes) {
     Known next = {change.name, change.shown, change.tool.is_null() ? at->tool : change.tool};
     if (at != known.end()) known.erase(at);
     if (known.size() >= openai::kToolsMax)
-      throw wrong("messages", fmt::format("more than {} tools are added", openai::kToolsMax));
+      throw RequestError("messages", fmt::format("more than {} tools are added", openai::kToolsMax),
+                         std::string(row_of(LimitId::tools).name));
     known.push_back(std::move(next));  // behind those that were there: their prompt stays a prefix
   }
   json::Array list;

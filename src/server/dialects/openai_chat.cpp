@@ -82,7 +82,8 @@ void check_messages(const json::Value& messages) {
 void check_tools(const json::Value& tools) {
   const json::Array& list = *tools.array();
   if (list.size() > kToolsMax)
-    throw RequestError("tools", fmt::format("tools has {} functions, it may have {}", list.size(), kToolsMax));
+    throw RequestError("tools", fmt::format("tools has {} functions, it may have {}", list.size(), kToolsMax),
+                       std::string(row_of(LimitId::tools).name));
   for (size_t i = 0; i < list.size(); ++i) {
     const json::Value* function = list[i].get("function");
     const json::Value* name = function ? function->get("name") : nullptr;

@@ -6,6 +6,7 @@
 #include "server/dialects/conversation.h"
 #include "server/dialects/openai_chat.h"
 #include "server/dialects/sampling_fields.h"
+#include "server/limits.h"
 
 namespace hearth::server::responses {
 namespace {
@@ -68,7 +69,8 @@ void read_tools(const json::Array& tools, const std::string& place, const std::s
     const json::Value* name = tools[i].get("name");
     if (!name || !name->string()) throw wrong("tools", where + ".name must be a string");
     if (list.size() >= openai::kToolsMax)
-      throw wrong("tools", fmt::format("{}: more than {} functions", where, openai::kToolsMax));
+      throw RequestError("tools", fmt::format("{}: more than {} functions", where, openai::kToolsMax),
+                         std::string(row_of(LimitId::tools).name));
     if (has_tools) {
       const json::Value* inner = tools[i].get("tools");
       if (!inner || !inner->array()) throw wrong("tools", where + ".tools must be an array");

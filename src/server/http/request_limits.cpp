@@ -83,6 +83,18 @@ void check_request_limits(const json::Object& body, std::string_view route, cons
   }
 }
 
+void check_expanded_limits(const Generation& generation, std::string_view messages, const Limits& limits) {
+  const auto count = [&](const json::Value& list, LimitId id, std::string_view field, std::string_view of) {
+    const auto have = list.array() ? static_cast<int64_t>(list.array()->size()) : 0;
+    if (have > limits[id])
+      throw RequestError(std::string(field),
+                         fmt::format("there may be at most {} {}, these are {}", limits[id], of, have),
+                         std::string(row_of(id).name));
+  };
+  count(generation.tools, LimitId::tools, "tools", "functions");
+  count(generation.messages, LimitId::messages, messages, "messages in a conversation");
+}
+
 void put_request_limits(json::Object& schema, std::string_view route, const Limits& limits) {
   const json::Value* found = schema.find("properties");
   if (!found || !found->object()) return;

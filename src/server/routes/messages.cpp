@@ -2,6 +2,7 @@
 #include "server/dialects/anthropic.h"
 #include "server/dialects/sampling_fields.h"
 #include "server/front/generate.h"
+#include "server/http/request_limits.h"
 #include "server/routes/routes.h"
 
 namespace hearth::server {
@@ -17,6 +18,7 @@ const Route kMessages = {
     .handle =
         [](Services& services, Call call) {
           anthropic::MessagesRequest messages = anthropic::parse_messages(call.body());
+          check_expanded_limits(messages.generation, "messages", *call.limits);
           GenerationCall run;
           run.writer = anthropic::messages_writer();
           run.model = std::move(messages.model);

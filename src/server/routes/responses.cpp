@@ -3,6 +3,7 @@
 #include "server/dialects/sampling_fields.h"
 #include "server/front/generate.h"
 #include "server/front/response_store.h"
+#include "server/http/request_limits.h"
 #include "server/routes/routes.h"
 
 namespace hearth::server {
@@ -35,6 +36,7 @@ void create(Services& services, Call call) {
     }
   }
   responses::converse(request, std::move(past));
+  check_expanded_limits(request.generation, "input", *call.limits);
   GenerationCall run;
   run.writer = responses::responses_writer(request);
   run.model = std::move(request.model);
