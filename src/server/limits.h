@@ -41,6 +41,7 @@ enum class LimitId : uint8_t {
   logit_bias,
   tools,
   messages,
+  raw_text,
   grammar_bytes,
   grammar_depth,
   grammar_work,

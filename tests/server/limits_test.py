@@ -123,7 +123,7 @@ DEFAULTS = {"request-line": "8KiB", "head": "16KiB", "headers": "100", "head-tim
             "template-output": "8MiB", "template-range": "100000", "template-recursion": "100", "template-time": "250ms"}
 
 SMALL = {"request-line": 300, "head": 2048, "headers": 20, "body": 8192, "control-body": 2048, "json-depth": 20, "json-members": 300,
-         "json-items": 300, "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384, "websocket-message": 2048, "websockets": 3, "n": 3,
+         "json-items": 300, "raw-text": 1024, "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384, "websocket-message": 2048, "websockets": 3, "n": 3,
          "stop": 4, "stop-bytes": 16, "top-logprobs": 5, "logit-bias": 10, "tools": 6, "messages": 12, "grammar-bytes": 300, "grammar-depth": 6}
 HASTY = {"head-time": 0.6, "body-idle": 0.6, "slow-reader": 1, "websocket-ping": 0.1, "websocket-idle": 0.8}
 TEMPLATES = {"template-range": 50, "template-recursion": 12, "template-output": 2048, "template-steps": 2000}
@@ -132,7 +132,7 @@ ELSEWHERE = {"grammar-work": "tests/text/limits_test.cpp", "template-time": "tes
 
 
 def test_no_limit_is_without_its_test():
-    assert {name: row[0] for name, row in table().items()} == {**DEFAULTS, "json-members": "200000", "json-items": "2000000"}
+    assert {name: row[0] for name, row in table().items()} == {**DEFAULTS, "json-members": "200000", "json-items": "2000000", "raw-text": "8MiB"}
     assert set(SMALL) | set(HASTY) | set(TEMPLATES) | set(ELSEWHERE) == set(table())
     for name, file in ELSEWHERE.items():
         assert f'"{name}"' in (ROOT / file).read_text(), name
@@ -254,6 +254,24 @@ def json_members(server, name):
 def json_items(server, name):
     """One of them is the message."""
     around(server, name, lambda n: chat(server, ignored=[0] * (n - 51), more=[[], {}] * 25).status, 400)
+
+
+RAW = {"/v1/completions": ("prompt", {"max_tokens": 1}), "/tokenize": ("content", {}), "/v1/tokenize": ("content", {}), "/signal": ("prompt", {}),
+       "/generate": ("prompt", {"max_tokens": 1, "n": 1, "points": [{"x_pct": 10, "y_pct": 10}, {"x_pct": 100, "y_pct": 100}]})}
+
+
+def raw_text(server, name):
+    for path, (field, more) in RAW.items():
+        def send(n):
+            answer = server.post(path, {field: ("word " * n)[:n], **more}, headers=BEARER)
+            if answer.status == 400:
+                error = answer.json()["error"]
+                assert error["param"] == field and str(SMALL[name]) in error["message"], error
+            return answer.status
+        around(server, name, send, 400)
+    before = passed(server)[name]
+    answer = server.post("/v1/embeddings", {"input": ["a", "b" * (SMALL[name] + 1)]}, headers=BEARER)
+    assert answer.status == 400 and answer.json()["error"]["param"] == "input" and passed(server)[name] == before + 1, answer.body
 
 
 def hold(server):
@@ -478,7 +496,7 @@ def field(server, name):
 
 CASES = {"request-line": request_line, "head": head_bytes, "headers": headers, "head-time": head_time, "body-idle": body_idle, "body": body,
          "control-body": control_body, "json-depth": json_depth, "json-members": json_members, "json-items": json_items,
-         "connections": connections,
+         "raw-text": raw_text, "connections": connections,
          "streams-per-key": streams_per_key, "queue": queue, "stream-buffer": stream_buffer, "slow-reader": slow_reader,
          "websocket-message": websocket_message, "websocket-ping": websocket_ping, "websocket-idle": websocket_idle, "websockets": websockets,
          **dict.fromkeys(FIELDS, field)}
@@ -503,6 +521,7 @@ def test_the_description_shows_the_bounds_that_hold(small):
         return {k: v for part in schema["allOf"] for k, v in part["properties"].items()}
     fields = fields_of("/v1/chat/completions")
     assert fields["n"]["maximum"] == SMALL["n"] and fields["tools"]["maxItems"] == SMALL["tools"]
+    assert fields_of("/v1/completions")["prompt"]["maxLength"] == SMALL["raw-text"]
     assert fields["logit_bias"]["maxProperties"] == SMALL["logit-bias"] and fields["messages"]["minItems"] == 1
 
 

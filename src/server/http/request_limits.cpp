@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -11,7 +12,7 @@
 namespace hearth::server {
 namespace {
 
-enum class Measure : uint8_t { value, items, members };
+enum class Measure : uint8_t { value, items, members, bytes };  // bytes: of a text, of the longest of several
 
 struct Row {
   std::string_view field;
@@ -30,10 +31,22 @@ constexpr Row kRows[] = {
     {"tools", LimitId::tools, Measure::items},
     {"messages", LimitId::messages, Measure::items, 1},
     {"input", LimitId::messages, Measure::items, 0, "/v1/responses"},
+    {"prompt", LimitId::raw_text, Measure::bytes},
+    {"content", LimitId::raw_text, Measure::bytes},
+    {"input", LimitId::raw_text, Measure::bytes, 0, "/v1/embeddings"},
 };
 constexpr std::string_view kStops[] = {"stop", "stop_sequences"};
 
 bool is_of(const Row& row, std::string_view route) { return row.route.empty() || row.route == route; }
+
+std::optional<int64_t> longest_text(const json::Value& value) {
+  if (const std::string* text = value.string()) return static_cast<int64_t>(text->size());
+  std::optional<int64_t> longest;
+  if (const json::Array* texts = value.array())
+    for (const json::Value& text : *texts)
+      if (text.string()) longest = std::max(longest.value_or(0), static_cast<int64_t>(text.string()->size()));
+  return longest;
+}
 
 // What counts of the value; nothing where it has another type, which is the dialect's to refuse.
 std::optional<int64_t> measured(const Row& row, const json::Value& value) {
@@ -43,6 +56,7 @@ std::optional<int64_t> measured(const Row& row, const json::Value& value) {
       return value.array() ? std::optional(static_cast<int64_t>(value.array()->size())) : std::nullopt;
     case Measure::members:
       return value.object() ? std::optional(static_cast<int64_t>(value.object()->size())) : std::nullopt;
+    case Measure::bytes: return longest_text(value);
   }
   return std::nullopt;
 }
@@ -50,7 +64,7 @@ std::optional<int64_t> measured(const Row& row, const json::Value& value) {
 void check(const Row& row, const json::Value& value, int64_t most) {
   const std::optional<int64_t> have = measured(row, value);
   if (!have || (*have >= row.least && *have <= most)) return;
-  constexpr std::string_view kUnits[] = {"", " items", " entries"};
+  constexpr std::string_view kUnits[] = {"", " items", " entries", " bytes"};
   const bool is_value = row.measure == Measure::value;
   const std::string range =
       row.least == 0 ? fmt::format("at most {}", most) : fmt::format("between {} and {}", row.least, most);
@@ -101,7 +115,7 @@ void put_request_limits(json::Object& schema, std::string_view route, const Limi
   json::Object& properties = *schema["properties"].object();
   for (const Row& row : kRows) {
     if (!is_of(row, route) || !properties.contains(row.field)) continue;
-    constexpr std::string_view kWords[] = {"maximum", "maxItems", "maxProperties"};
+    constexpr std::string_view kWords[] = {"maximum", "maxItems", "maxProperties", "maxLength"};
     (*properties[row.field].object())[kWords[static_cast<size_t>(row.measure)]] = limits[row.limit];
   }
 }
