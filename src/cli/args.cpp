@@ -86,6 +86,8 @@ std::vector<std::vector<std::string>> place_positionals(const Command& command, 
     while (next < words.size() && (placed[i].empty() || positional.repeat)) placed[i].push_back(words[next++]);
     if (placed[i].empty() && positional.required)
       fail(ErrorKind::invalid_argument, "{} needs {} ({})", command.name, positional.name, positional.help);
+    if (positional.name == "MODEL" && !placed[i].empty() && placed[i][0].empty())
+      fail(ErrorKind::invalid_argument, "MODEL is empty, expected a name or a path");
     if (!positional.choices.empty())
       for (const std::string& word : placed[i]) check_choice(positional.name, word, positional.choices);
   }
@@ -129,7 +131,9 @@ void check_value(const Flag& flag, const std::string& text, std::string_view whe
   const auto in_range = [&](std::optional<double> value) { return value && *value >= flag.min && *value <= flag.max; };
   switch (flag.kind) {
     case ValueKind::none: switch_value(where, text); return;
-    case ValueKind::text: return;
+    case ValueKind::text:
+      if (flag.filled && text.empty()) fail(ErrorKind::invalid_argument, "{} is empty, expected {}", where, flag.value);
+      return;
     case ValueKind::file:
       if (text.empty() || text.find('\0') != std::string::npos) bad_value(where, text, "a file name");
       return;

@@ -31,6 +31,7 @@ struct Flag {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   bool repeat = false;                // may be given several times; otherwise the last one counts
+  bool filled = false;                // of a text: an empty one says nothing and is refused
   std::string_view foreign_env = {};  // another program's variable that also sets it; HEARTH_<NAME> wins over it
 };
 

@@ -13,7 +13,8 @@ inline constexpr Flag kLimitFlag{.name = "limit",
                                  .kind = ValueKind::text,
                                  .value = "NAME=VALUE",
                                  .help = "a bound of what clients may ask; several with commas; help: all of them",
-                                 .repeat = true};
+                                 .repeat = true,
+                                 .filled = true};
 
 // The defaults with these over them; of one name the last counts. Throws Error{invalid_argument} for a name that is
 // none, with the nearest one, and for a value that is none or out of range.

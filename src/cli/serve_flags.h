@@ -85,7 +85,8 @@ inline constexpr std::array kRowFlags = {
          .kind = ValueKind::text,
          .value = "NAME",
          .help = "how the model writes calls of tools: hermes, qwen3-coder, minicpm5, gemma4, llama3, mistral, "
-                 "mistral-args, generic (default: as its chat template and vocabulary say)"},
+                 "mistral-args, generic (default: as its chat template and vocabulary say)",
+         .filled = true},
     kLimitFlag,
     unset_flag("hlg-sampling"),
     unset_flag("hlg-width"),

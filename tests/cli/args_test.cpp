@@ -25,6 +25,7 @@ constexpr Flag kFlags[] = {
     {.name = "temperature", .kind = ValueKind::number, .value = "T", .help = "t", .min = 0},
     {.name = "prompt", .kind = ValueKind::text, .value = "P", .help = "p", .aliases = "-p"},
     {.name = "stop", .kind = ValueKind::text, .value = "S", .help = "s", .repeat = true},
+    {.name = "name", .kind = ValueKind::text, .value = "NAME", .help = "n", .repeat = true, .filled = true},
     {.name = "threads",
      .kind = ValueKind::integer,
      .value = "N",
@@ -171,6 +172,18 @@ TEST(Args, wrong_types_in_files_are_told_by_file_key_and_both_types) {
   EXPECT_EQ(failure({"m"}, fixed_env({}), settings_of("", "raw = 1")),
             "config.toml:1: raw: expected true or false, found 1");
   EXPECT_EQ(args_of({"m"}, fixed_env({}), settings_of("budget = 1000", "")).bytes("budget"), 1000);
+}
+
+TEST(Args, an_empty_text_is_refused_where_it_says_nothing) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"m", "--name", ""}, {"m", "--name="}, {"m", "--name", "a", "--name", ""}})
+    EXPECT_EQ(failure(words), "--name is empty, expected NAME");
+  EXPECT_EQ(failure({"m"}, fixed_env({{"HEARTH_NAME", ""}})), "HEARTH_NAME is empty, expected NAME");
+  for (const char* text : {"name = \"\"", "name = [\"a\", \"\"]"})
+    EXPECT_EQ(failure({"m"}, fixed_env({}), settings_of(text, "")), "hearth.toml:1: name is empty, expected NAME");
+  EXPECT_EQ(failure({""}), "MODEL is empty, expected a name or a path");
+  EXPECT_EQ(failure({"-m", ""}), "MODEL is empty, expected a name or a path");
+  EXPECT_EQ(args_of({"m", ""}).positional("PROMPT"), "") << "a prompt may be";
 }
 
 TEST(Settings, unknown_keys_are_told_with_the_nearest_name) {

@@ -105,6 +105,38 @@ def test_a_dialect_that_is_none_is_refused_with_the_names(tmp_path, model_file):
     assert done.returncode == 2 and "klingon" in done.stderr and "hermes" in done.stderr, done.stderr
 
 
+TEXTS = ("host", "api-key", "allow-host", "cors-origin", "allow-models", "served-model-name", "metrics-listen", "tool-dialect", "limit")
+FILES = ("api-key-file", "admin-key-file", "adapter", "adapters-dir", "disk-cache", "log-file")
+
+
+@pytest.mark.parametrize("flag", [*TEXTS, *FILES])
+@pytest.mark.parametrize("by", ["flag", "environment", "file"])
+def test_an_empty_value_is_refused_in_one_sentence(tmp_path, model_file, flag, by):
+    env, words = home_env(tmp_path), [f"--{flag}="] if by == "flag" else []
+    where = {"flag": f"--{flag} is ", "environment": f"HEARTH_{flag.upper().replace('-', '_')} is ", "file": f": {flag} is "}[by]
+    if by == "environment":
+        env = {**env, "HEARTH_" + flag.upper().replace("-", "_"): ""}
+    if by == "file":
+        (tmp_path / "hearth.toml").write_text(f'[serve]\n{flag} = ""\n')
+    port = [] if flag == "host" else ["--port", "0"]
+    done = subprocess.run([BINARY, "serve", model_file("smollm2"), *port, *words], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=60)
+    said, *hint = done.stderr.splitlines()
+    assert done.returncode == 2 and where in said and hint == ["  try: hearth serve --help"], done.stderr
+
+
+def test_every_flag_of_text_is_asked_for_an_empty_one():
+    text = subprocess.run([BINARY, "serve", "--help"], capture_output=True, text=True, check=True).stdout
+    kinds = dict(re.findall(r"^  (?:-\w, )?--([a-z][a-z-]+) (\S+)", text, re.M))
+    words = {"HOST", "KEY", "FILE", "NAME", "ORIGIN", "MODEL", "DIR", "[HOST:]PORT", "NAME=VALUE"}
+    assert {flag for flag, kind in kinds.items() if kind in words} == {*TEXTS, *FILES}
+
+
+def test_an_empty_model_is_none(tmp_path):
+    for words in ([""], ["--model", ""]):
+        done = subprocess.run([BINARY, "serve", "--port", "0", *words], capture_output=True, text=True, env=home_env(tmp_path), timeout=60)
+        assert done.returncode == 2 and done.stderr.startswith("hearth: MODEL is empty, expected a name or a path\n"), done.stderr
+
+
 # --- /metrics on a listener of its own ---
 
 def ask(port, path, method="GET", headers=None, host="127.0.0.1"):

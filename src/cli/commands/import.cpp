@@ -19,7 +19,8 @@ constexpr Flag kFlags[] = {
     {.name = "name",
      .kind = ValueKind::text,
      .value = "ORG/NAME",
-     .help = "its name in the store; without it local/<file name>"},
+     .help = "its name in the store; without it local/<file name>",
+     .filled = true},
     {.name = "link",
      .help = "share the bytes of PATH by a hard link instead of copying (do not change PATH afterwards)"},
 };
@@ -28,7 +29,6 @@ int run(Context& context) {
   const hub::Env& env = context.env();
   const Interrupt interrupt(Interrupt::Also::termination);
   const std::optional<std::string> name = context.args().text("name");
-  if (name && name->empty()) fail(ErrorKind::invalid_argument, "--name is empty, expected ORG/NAME");
   const std::string path = context.required("PATH");
   if (path.empty()) fail(ErrorKind::invalid_argument, "PATH is empty");
   refuse_address(path);

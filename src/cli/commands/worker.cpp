@@ -33,7 +33,7 @@ namespace {
 
 constexpr Positional kPositionals[] = {{.name = "MODEL", .help = "path of the model"}};
 constexpr std::array kOwnFlags = {
-    Flag{.name = "name", .kind = ValueKind::text, .value = "NAME", .help = "what the model is called"},
+    Flag{.name = "name", .kind = ValueKind::text, .value = "NAME", .help = "what the model is called", .filled = true},
     Flag{.name = "role",
          .kind = ValueKind::choice,
          .value = "model|text|headers",
