@@ -41,7 +41,7 @@ constexpr std::array<Limit, kLimitCount> kTable = {{
     {logit_bias, "logit-bias", number, 1024, 0, most::kLogitBias, "entries of logit_bias"},
     {tools, "tools", number, 256, 0, 256, "functions of a request"},
     {messages, "messages", number, 8192, 1, most::kMessages, "messages of a conversation, items of input"},
-    {raw_text, "raw-text", bytes, 8 * kMiB, kKiB, 32 * kMiB, "a raw prompt, a text to tokenize or to embed"},
+    {raw_text, "raw-text", bytes, 4 * kMiB, kKiB, 32 * kMiB, "a raw prompt, a text to tokenize or to embed"},
     {grammar_bytes, text::kGrammarBytes, bytes, 256 * kKiB, 16, most::kGrammarBytes,
      "a grammar, an expression or a schema"},
     {grammar_depth, text::kGrammarDepth, number, 64, 1, 64, "groups, schemas or rules in each other"},
