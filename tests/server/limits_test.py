@@ -1,112 +1,20 @@
-"""How many may ask at once: streams of one key, requests that wait (reliability.md section 3), below, at and above."""
+"""The table of limits: each below, at and above it; small ones here, which shows that they can be set (reliability.md section 3). Those of templates
+stand in template_limits_test.py, who may ask at once at its defaults in crowd_test.py."""
 import json
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import time
 
 import pytest
+from asking import BEARER, KEY, OTHER, is_silent, option, passed, refusal, start
 from running import BINARY, ROOT, Server, raw, write_keys
+from template_limits_test import TEMPLATE_CASES, TEMPLATES
 from ws import PING, TEXT, Chat, Closed
 
-STREAMS_OF_A_KEY, WAITING, ROWS = 64, 256, 2
-KEY, OTHER = "key-of-many-streams-0123", "key-of-another-one-45678"
+ROWS = 2
 
-
-def start(server, key=None):
-    """A chat stream that goes on until its client closes it."""
-    body = json.dumps({"messages": [{"role": "user", "content": "Count for ever."}], "max_tokens": 900, "temperature": 0, "stream": True,
-                       "logit_bias": {str(i): -100 for i in (0, 2)}}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-    if key:
-        head += f"Authorization: Bearer {key}\r\n"
-    connection = socket.create_connection((server.host, server.port), timeout=60)
-    connection.sendall(head.encode() + b"\r\n" + body)
-    return connection
-
-
-def refusal(connection):
-    """Status and head of an answer that comes at once."""
-    data = b""
-    while b"\r\n\r\n" not in data:
-        piece = connection.recv(65536)
-        assert piece, data
-        data += piece
-    return int(data[9:12]), data.split(b"\r\n\r\n")[0].decode()
-
-
-def is_silent(connection, seconds=0.3):
-    connection.settimeout(seconds)
-    try:
-        return connection.recv(1, socket.MSG_PEEK) is None
-    except TimeoutError:
-        return True
-    finally:
-        connection.settimeout(60)
-
-
-@pytest.fixture
-def crowd():
-    connections = []
-    yield connections
-    for connection in connections:
-        connection.close()
-
-
-def test_streams_of_one_key(tmp_path, model_file, crowd):
-    keys = tmp_path / "keys"
-    keys.write_text(f"{KEY}\n{OTHER}\n")
-    keys.chmod(0o600)
-    with Server(tmp_path, model_file("smollm2"), "--context", "1024", "--batch", str(ROWS), "--api-key-file", keys) as server:
-        for i in range(STREAMS_OF_A_KEY):
-            crowd.append(start(server, KEY))
-            if i < ROWS:
-                assert refusal(crowd[-1])[0] == 200
-        assert is_silent(crowd[-2]) and is_silent(crowd[-1]), "63 and 64 wait their turn"
-        one_more = start(server, KEY)
-        status, head = refusal(one_more)
-        assert status == 429 and "Retry-After: " in head, head
-        one_more.close()
-        crowd.append(start(server, OTHER))
-        assert is_silent(crowd[-1]), "another key has streams of its own"
-        crowd.pop(0).close()
-        for _ in range(100):
-            crowd.append(start(server, KEY))
-            if is_silent(crowd[-1], 0.1):
-                break
-            assert refusal(crowd.pop())[0] == 429, "its place is free in a moment"
-        else:
-            raise AssertionError("the place of the one that went stays taken")
-
-
-def test_requests_that_wait(tmp_path, model_file, crowd):
-    with Server(tmp_path, model_file("smollm2"), "--context", "1024", "--batch", str(ROWS)) as server:
-        for _ in range(ROWS):
-            crowd.append(start(server))
-            assert refusal(crowd[-1])[0] == 200
-        for _ in range(WAITING):
-            crowd.append(start(server))
-        assert is_silent(crowd[-2]) and is_silent(crowd[-1]), "255 and 256 wait"
-        assert server.get("/stats").json()["batch"]["pending_rows"] == WAITING
-        one_more = start(server)
-        status, head = refusal(one_more)
-        assert status == 503 and "Retry-After: " in head, head
-        one_more.close()
-        name = server.get("/v1/models").json()["data"][0]["id"]
-        anthropic = server.post("/v1/messages", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "model": name})
-        assert anthropic.status == 529, anthropic.body
-        for connection in crowd:
-            connection.close()
-        deadline = time.monotonic() + 60
-        while server.get("/stats").json()["batch"]["pending_rows"] > 0:
-            assert time.monotonic() < deadline, "those who went away still wait"
-            time.sleep(0.05)
-        assert server.chat("Hi", max_tokens=2).status == 200
-
-
-# --- the table: each limit below, at and above it; small ones here, which shows that they can be set ---
 
 def table():
     """name -> default, least, most, as --limit takes them."""
@@ -123,10 +31,10 @@ DEFAULTS = {"request-line": "8KiB", "head": "16KiB", "headers": "100", "head-tim
             "template-output": "8MiB", "template-range": "100000", "template-recursion": "100", "template-time": "250ms"}
 
 SMALL = {"request-line": 300, "head": 2048, "headers": 20, "body": 8192, "control-body": 2048, "json-depth": 20, "json-members": 300,
-         "json-items": 300, "raw-text": 1024, "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384, "websocket-message": 2048, "websockets": 3, "n": 3,
-         "stop": 4, "stop-bytes": 16, "top-logprobs": 5, "logit-bias": 10, "tools": 6, "messages": 12, "grammar-bytes": 300, "grammar-depth": 6}
+         "json-items": 300, "raw-text": 1024, "connections": 24, "streams-per-key": 3, "queue": 3, "stream-buffer": 16384,
+         "websocket-message": 2048, "websockets": 3, "n": 3, "stop": 4, "stop-bytes": 16, "top-logprobs": 5, "logit-bias": 10, "tools": 6,
+         "messages": 12, "grammar-bytes": 300, "grammar-depth": 6}
 HASTY = {"head-time": 0.6, "body-idle": 0.6, "slow-reader": 1, "websocket-ping": 0.1, "websocket-idle": 0.8}
-TEMPLATES = {"template-range": 50, "template-recursion": 12, "template-output": 2048, "template-steps": 2000}
 # In units of work or of time that no request shows.
 ELSEWHERE = {"grammar-work": "tests/text/limits_test.cpp", "template-time": "tests/text/limits_test.cpp"}
 
@@ -137,10 +45,6 @@ def test_no_limit_is_without_its_test():
     for name, file in ELSEWHERE.items():
         assert f'"{name}"' in (ROOT / file).read_text(), name
     assert set(CASES) == set(SMALL) | set(HASTY) and set(TEMPLATE_CASES) == set(TEMPLATES)
-
-
-def option(values, unit=""):
-    return ",".join(f"{name}={value}{unit}" for name, value in values.items())
 
 
 @pytest.fixture(scope="module")
@@ -158,16 +62,6 @@ def hasty(tmp_path_factory, model_file):
     with Server(folder, model_file("smollm2"), "--context", "1024", "--batch", str(ROWS), "--api-key-file", write_keys(folder / "keys", KEY),
                 "--limit", option(HASTY, "s")) as running:
         yield running
-
-
-BEARER = {"Authorization": "Bearer " + KEY}
-
-
-def passed(server):
-    while (answer := server.get("/metrics", headers=BEARER)).status == 503:
-        time.sleep(0.02)  # all connections are taken, in one of the tests
-    text = answer.body.decode()
-    return {name: int(count) for name, count in re.findall(r'^hearth_limit_refusals_total\{limit="(\S+)"\} (\d+)$', text, re.M)}
 
 
 def chat(server, **fields):
@@ -573,63 +467,6 @@ def test_depth_at_its_default(server):
         body = '{"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1, "ignored": %s}' % nested
         answer = server.post("/v1/chat/completions", body)
         assert answer.status == status, (depth, answer.body[:300])
-
-
-# --- templates, which a worker renders ---
-
-WORDS = """{% macro deep(n) %}{% if n > 1 %}{{ deep(n - 1) }}{% endif %}{% endmacro %}{% set n = messages[0].content | int -%}
-{% if kind == 'template-range' %}{% for i in range(n) %}{% endfor %}{% elif kind == 'template-recursion' %}{{ deep(n) }}
-{%- elif kind == 'template-output' %}{{ 'a' * n }}{% elif kind == 'template-steps' -%}
-{% for i in range(50) %}{% for k in range(n // 50) %}{% endfor %}{% endfor %}{% endif %}"""
-
-
-def template_exact(server, name):
-    """The number in the message is what the template does."""
-    bound = TEMPLATES[name]
-    assert [rendered(server, name, bound + d) for d in (-1, 0, 1)] == ["", "", name]
-
-
-def template_output(server, name):
-    """The bytes of the conversation's own text come on top."""
-    taken = [rendered(server, name, TEMPLATES[name] + own) for own in range(64)]
-    border = taken.index(name)
-    assert border > len("user0000") and set(taken[:border]) == {""} and set(taken[border:]) == {name}
-
-
-def template_steps(server, name):
-    """How many a turn of the loop takes is the engine's matter: there is a border, and above it all is refused."""
-    taken = [rendered(server, name, n) for n in range(50, 2500, 50)]
-    border = taken.index(name)
-    assert border > 0 and set(taken[:border]) == {""} and set(taken[border:]) == {name}
-
-
-def rendered(server, kind, n):
-    """"": it was; else the limit that counts one more."""
-    before = passed(server)
-    answer = server.post("/apply-template", {"messages": [{"role": "user", "content": f"{n:04}"}], "chat_template_kwargs": {"kind": kind}})
-    if answer.status == 200:
-        assert passed(server) == before
-        return ""
-    assert answer.status == 400, answer.body
-    (name,) = [k for k, v in passed(server).items() if v != before[k]]
-    return name
-
-
-TEMPLATE_CASES = {**dict.fromkeys(TEMPLATES, template_exact), "template-steps": template_steps, "template-output": template_output}
-
-
-@pytest.fixture(scope="module")
-def templated(tmp_path_factory, checkpoint):
-    folder = tmp_path_factory.mktemp("templated")
-    shutil.copytree(checkpoint("llama-tied-q4").path, folder / "model")
-    (folder / "model" / "chat_template.jinja").write_text(WORDS)
-    with Server(folder, folder / "model", "--limit", option(TEMPLATES)) as running:
-        yield running
-
-
-@pytest.mark.parametrize("name", TEMPLATES)
-def test_a_template_below_at_and_above(templated, name):
-    TEMPLATE_CASES[name](templated, name)
 
 
 # --- how they are set ---

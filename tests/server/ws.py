@@ -112,6 +112,15 @@ class WebSocket:
         self.drop()
 
 
+def closes(socket):
+    """The code that it is closed with; what comes before is passed over."""
+    try:
+        while True:
+            socket.receive()
+    except Closed as end:
+        return end.code
+
+
 class Chat(WebSocket):
     """Frames as dicts; every one of the server's must carry the number behind the last one's."""
 
