@@ -115,6 +115,8 @@ constexpr std::array kOwnFlags = {
          .value = "FILE",
          .help = "what goes to stderr goes there, up to 64 MiB and as much again in FILE.1 (default of --detach: "
                  "logs/serve.log in the state folder)"},
+    Flag{.name = "offline",
+         .help = "no process of the server can make a network connection: the kernel refuses it; opens no page either"},
     Flag{.name = "no-open", .help = "does not open the page in a browser when started from a terminal"},
 };
 constexpr auto kFlags = joined(kOwnFlags, kWorkerFlags);

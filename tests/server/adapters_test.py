@@ -11,7 +11,7 @@ import time
 
 import pytest
 from oracle import adapters
-from running import Server
+from running import Server, open_files
 
 QUESTION = "Why is the sky blue?"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -219,17 +219,14 @@ def test_the_sandbox_stays_closed(clean, made):
     """The worker gets descriptors, reads them and lets go of them."""
     (worker,) = clean.workers()
 
-    def open_in(pid):
-        return [os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-
     def in_front():
-        return len([name for name in open_in(clean.process.pid) if name.startswith(str(made))])
+        return len([name for name in open_files(clean.process.pid) if name.startswith(str(made))])
 
-    before = sorted(open_in(worker))
+    before = sorted(open_files(worker))
     for name in ("style", "wide", "cut", "voice"):
         clean.mount(id=name)
     clean.get("/v1/adapters/available")
-    assert comes(lambda: sorted(open_in(worker)) == before), open_in(worker)
+    assert comes(lambda: sorted(open_files(worker)) == before), open_files(worker)
     assert comes(lambda: in_front() == 4), "two files of two adapters"
     for name in ("style", "voice"):
         assert clean.unmount(name).status == 200

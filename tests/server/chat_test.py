@@ -105,6 +105,13 @@ def test_tokens_and_templates_can_be_asked_for(server):
     assert "".join(t["piece"] for t in with_pieces) == "Hello there" and [t["id"] for t in with_pieces] == ids
 
 
+def test_more_pieces_than_an_answer_holds_are_refused(server):
+    text = "1" * ((1 << 20) + 1)  # a token each
+    answer = server.post("/v1/tokenize", {"content": text, "with_pieces": True})
+    assert answer.status == 400 and answer.json()["error"]["param"] == "with_pieces" and "1048577" in answer.json()["error"]["message"]
+    assert len(server.post("/v1/tokenize", {"content": text}).json()["tokens"]) == len(text)
+
+
 def test_models_are_listed_for_both_dialects(server):
     document = server.get("/v1/models").json()
     first = document["data"][0]

@@ -16,7 +16,7 @@ SMALL = ("--context", "256", "--batch", "2")
 DRAWN = {"temperature": 0.9, "seed": 7, "max_tokens": 24}
 # What spec 3.5 lists and later work brings: devices, drafts, images, the web app's sign-in.
 LATER = {"gpu-layers", "cpu-experts", "draft-model", "num-draft-tokens", "draft-threshold", "draft-auto-off", "draft-optional", "spec-verify",
-         "device", "tensor-parallel", "rendezvous", "megakernel", "allow-media-urls", "offline"}
+         "device", "tensor-parallel", "rendezvous", "megakernel", "allow-media-urls"}
 SPEC = """host port api-key api-key-file admin-key-file cors-origin allow-host allow-media-urls allow-models served-model-name any-model ttl context
 batch memory-budget prompt-cache disk-cache disk-cache-max demote-idle kv gpu-layers cpu-experts threads adapter thinking temperature top-p top-k min-p
 max-tokens hlg-sampling hlg-width hlg-shoulder hlg-toe hlg-pivot-offset draft-model num-draft-tokens draft-threshold draft-auto-off draft-optional

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from running import Answer, Server, raw
+from running import Answer, Server, open_files, raw
 
 TIER = os.environ.get("HEARTH_TEST_TIER", "quick")
 TEXT = {"content": "Hi"}
@@ -273,13 +273,7 @@ def remote_addresses(pids):
     """Foreign ends of all TCP and UDP sockets of these processes, as hexadecimal words of /proc/net."""
     inodes = set()
     for pid in pids:
-        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-            try:
-                found = re.match(r"socket:\[(\d+)\]", os.readlink(fd))
-            except OSError:
-                continue
-            if found:
-                inodes.add(found[1])
+        inodes.update(found[1] for name in open_files(pid) if (found := re.match(r"socket:\[(\d+)\]", name)))
     remotes = set()
     for name in ("tcp", "tcp6", "udp", "udp6"):
         for line in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]:

@@ -1,12 +1,11 @@
 """The models on this machine: /library, /fit, words without a load, models.toml, serve without a name, redirects."""
 import json
-import os
 import pathlib
 import subprocess
 import time
 
 import pytest
-from running import BINARY, Server
+from running import BINARY, Server, open_files
 
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 MESSAGES = [{"role": "user", "content": "Why is the sky blue?"}]
@@ -114,7 +113,7 @@ def test_the_front_opens_no_model_file(serving):
     rows(serving)
     assert serving.get("/fit?model=org/twin&ctx=512").status == 200
     front = pathlib.Path(f"/proc/{serving.process.pid}")
-    opened = [os.readlink(fd) for fd in (front / "fd").iterdir()]
+    opened = open_files(serving.process.pid)
     assert not [path for path in opened if "blobs" in path or path.endswith((".gguf", ".safetensors", ".json"))], opened
     assert ".gguf" not in (front / "maps").read_text() and "blobs" not in (front / "maps").read_text()
 

@@ -1,5 +1,5 @@
 """R-33: nothing of hearth calls anybody. Server, workers and commands run where a process that makes an IPv4 or IPv6 socket is killed by it;
-they are reached by a Unix socket. There is no `--offline`, since there is nothing that it would switch off."""
+they are reached by a Unix socket. With `--offline` the kernel refuses them such sockets."""
 import http.client
 import json
 import os
@@ -76,6 +76,20 @@ def test_a_server_calls_nobody(tmp_path, model_file):
         for words in (["ps"], ["stop"]):
             done = subprocess.run([*WITHOUT_INTERNET, BINARY, *words], env=server.env, cwd=tmp_path, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, (words, done)
+        assert server.process.wait(40) == 0, server.log
+
+
+def test_with_offline_all_works_and_no_process_may_call(tmp_path, model_file):
+    with Server(tmp_path, model_file("smollm2"), "--context", "256", "--batch", "2", "--offline") as server:
+        assert server.chat("Hello", max_tokens=2).status == 200
+        [worker] = server.workers()
+        os.kill(worker, signal.SIGKILL)  # another is started by threads that have given the network up
+        assert server.chat("Hello", max_tokens=2).status == 200
+        for process in (server.process.pid, *server.workers()):
+            for status in pathlib.Path(f"/proc/{process}/task").glob("*/status"):
+                lines = dict(line.split(":\t") for line in status.read_text().splitlines() if ":\t" in line)
+                assert lines["NoNewPrivs"] == "1" and lines["Seccomp"] == "2", (status, lines)
+        assert subprocess.run([BINARY, "stop"], env=server.env, cwd=tmp_path, timeout=60).returncode == 0
         assert server.process.wait(40) == 0, server.log
 
 

@@ -78,7 +78,8 @@ def test_streams_join_to_the_same(thinker):
     chunks = [json.loads(data) for _, data in answer.events()[:-1]]
     deltas = [c["choices"][0]["delta"] for c in chunks]
     message = document["choices"][0]["message"]
-    assert "".join(d.get("reasoning_content", "") for d in deltas) == message["reasoning_content"]
+    for name in ("reasoning_content", "reasoning"):
+        assert "".join(d.get(name, "") for d in deltas) == message[name] == message["reasoning_content"]
     assert "".join(d.get("content") or "" for d in deltas) == message["content"]
     assert chunks[-1]["usage"] == document["usage"]
 

@@ -26,6 +26,7 @@
 #include "hub/local_models.h"
 #include "server/front/instance.h"
 #include "server/front/model_headers.h"
+#include "server/front/offline.h"
 #include "server/front/serve.h"
 
 namespace hearth::cli {
@@ -117,8 +118,10 @@ int next_signal(std::chrono::microseconds within) {
   return signal > 0 ? signal : 0;
 }
 
+// A browser would be as offline as the server that started it.
 void open_page(const Context& context, const std::string& url) {
-  if (context.args().on("no-open") || !context.in_is_terminal() || !context.err_is_terminal()) return;
+  if (context.args().on("no-open") || context.args().on("offline")) return;
+  if (!context.in_is_terminal() || !context.err_is_terminal()) return;
   if (!has_display(context.env()) || !url.starts_with("http")) return;
   std::vector<std::string> words = page_opener(context.env(), url + "/");
   if (words.empty()) return;
@@ -151,6 +154,7 @@ class Serving {
     allow_connections(context, options_.settings.limits);
     if (options_.models.default_model.empty() && !choose()) return;
     front_ = std::make_unique<server::Front>(options_, hub::Store::from_env(context.env()), std::move(inherited));
+    if (context.args().on("offline")) server::leave_network();
     instance_.publish(front_->url());
     if (reload_is_due_) reload();
   }

@@ -232,6 +232,11 @@ ChatRequest parse_chat(const json::Object& body) {
   if (const json::Value* model = present(body, "model")) request.model = *model->string();
   g.messages = *body.find("messages");
   check_messages(g.messages);
+  for (json::Value& message : *g.messages.array()) {  // what was sent under either name comes back under either
+    const json::Value* reasoning = message.get("reasoning");
+    if (reasoning && reasoning->string() && !message.get("reasoning_content"))
+      (*message.object())["reasoning_content"] = *reasoning;
+  }
   request.stream = on("stream", false);
   if (const json::Value* options = present(body, "stream_options")) {
     const json::Value* usage = options->get("include_usage");
@@ -318,6 +323,8 @@ json::Value content_of(json::Value list) {
   return o;
 }
 
+constexpr const char* kReasoning[] = {"reasoning_content", "reasoning"};  // some clients look for the other one
+
 class ChatWriter final : public StreamWriter {
  public:
   ChatWriter(bool include_usage, bool mlx, int64_t n)
@@ -343,7 +350,7 @@ class ChatWriter final : public StreamWriter {
         return chunk(e.answer, std::move(delta), e.logprobs.is_null() ? json::Value() : content_of(e.logprobs),
                      nullptr);
       case Event::Kind::reasoning:
-        delta["reasoning_content"] = e.text;
+        for (const char* name : kReasoning) delta[name] = e.text;
         return chunk(e.answer, std::move(delta), nullptr, nullptr);
       case Event::Kind::tool_begin:
       case Event::Kind::tool_args: {
@@ -383,7 +390,8 @@ class ChatWriter final : public StreamWriter {
       json::Object choice, message;
       message["role"] = "assistant";
       message["content"] = a.text;
-      if (!a.reasoning.empty()) message["reasoning_content"] = a.reasoning;
+      if (!a.reasoning.empty())
+        for (const char* name : kReasoning) message[name] = a.reasoning;
       json::Array calls;
       for (const Collected::Call& c : a.calls) {
         if (!c.whole) continue;  // the token limit cut it: half its arguments are none

@@ -1,9 +1,6 @@
 #include "server/worker/sandbox.h"
 
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -13,12 +10,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "server/seccomp_filter.h"
 
 namespace hearth::server::sandbox {
 namespace {
@@ -30,9 +27,7 @@ constexpr bool kSanitized = true;
 constexpr bool kSanitized = false;
 #endif
 
-// --- seccomp: a classic BPF program over the number and the arguments of each system call ---
-
-constexpr uint32_t kOtherNumbers = 0x40000000;  // the x32 names of the same calls
+// --- seccomp ---
 
 // Anything that makes a socket or uses one but the wire, runs or reaches into another process, or gives a way around
 // this filter (io_uring opens and connects without these numbers).
@@ -100,68 +95,26 @@ bool is_kept(int number) {
   return false;
 }
 
-class Filter {
- public:
-  Filter() {
-    load(offsetof(seccomp_data, arch));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0));
-    answer(SECCOMP_RET_KILL_PROCESS);  // numbers of 32-bit programs mean other calls
-    load(offsetof(seccomp_data, nr));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, kOtherNumbers, 0, 1));
-    answer(SECCOMP_RET_ERRNO | EPERM);
-  }
+void refuse(SeccompFilter& filter, int number, int error) {
+  if (!is_kept(number)) filter.refuse(number, error);
+}
 
-  void refuse(int number, int error) {
-    if (is_kept(number)) return;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(number), 0, 1));
-    answer(SECCOMP_RET_ERRNO | static_cast<uint32_t>(error));
-  }
+// Threads, but no processes. The flags of clone3 lie in memory, out of sight: without it the C library takes clone.
+void refuse_processes(SeccompFilter& filter) {
+  refuse(filter, SYS_clone3, ENOSYS);
+  if (!kSanitized) filter.refuse_without(SYS_clone, 0, CLONE_THREAD, EPERM);
+}
 
-  // Threads, but no processes. The flags of clone3 lie in memory, out of sight: without it the C library takes clone.
-  void refuse_processes() {
-    refuse(SYS_clone3, ENOSYS);
-    if (kSanitized) return;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 4));
-    load(offsetof(seccomp_data, args[0]));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
-    answer(SECCOMP_RET_ERRNO | EPERM);
-    load(offsetof(seccomp_data, nr));
-  }
+// abort() is one; to threads of other processes none goes.
+void refuse_foreign_signals(SeccompFilter& filter) {
+  if (!kSanitized) filter.refuse_unless(SYS_tgkill, 0, static_cast<uint32_t>(::getpid()), EPERM);
+}
 
-  // abort() is one; to threads of other processes none goes.
-  void refuse_foreign_signals() {
-    if (kSanitized) return;
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 4));
-    load(offsetof(seccomp_data, args[0]));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<uint32_t>(::getpid()), 1, 0));
-    answer(SECCOMP_RET_ERRNO | EPERM);
-    load(offsetof(seccomp_data, nr));
-  }
-
-  // Typing into the terminal that the log goes to.
-  void refuse_typing() {
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 5));
-    load(offsetof(seccomp_data, args[1]));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0));
-    code_.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1));
-    answer(SECCOMP_RET_ERRNO | EPERM);
-    load(offsetof(seccomp_data, nr));
-  }
-
-  void apply() {
-    answer(SECCOMP_RET_ALLOW);
-    const sock_fprog program{.len = static_cast<unsigned short>(code_.size()), .filter = code_.data()};
-    if (const long r = ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program); r != 0)
-      fail(ErrorKind::io, "the kernel takes no seccomp filter: {}",
-           r > 0 ? fmt::format("thread {} has another one", r) : std::strerror(errno));
-  }
-
- private:
-  void load(size_t offset) { code_.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset))); }
-  void answer(uint32_t action) { code_.push_back(BPF_STMT(BPF_RET | BPF_K, action)); }
-
-  std::vector<sock_filter> code_;
-};
+// Typing into the terminal that the log goes to.
+void refuse_typing(SeccompFilter& filter) {
+  filter.refuse_if(SYS_ioctl, 1, TIOCSTI, EPERM);
+  filter.refuse_if(SYS_ioctl, 1, TIOCLINUX, EPERM);
+}
 
 // --- Landlock, by its numbers: headers are older than kernels ---
 
@@ -261,17 +214,17 @@ void enter_loading(const Paths& paths) {
   if (kSanitized)
     log::warn("worker", "a build with sanitizers: the leak checker may start processes, trace and open files");
   restrict_files(paths);
-  Filter filter;
-  for (const int number : kRefused) filter.refuse(number, EPERM);
-  filter.refuse_processes();
-  filter.refuse_foreign_signals();
-  filter.refuse_typing();
+  SeccompFilter filter;
+  for (const int number : kRefused) refuse(filter, number, EPERM);
+  refuse_processes(filter);
+  refuse_foreign_signals(filter);
+  refuse_typing(filter);
   filter.apply();
 }
 
 void enter_serving() {
-  Filter filter;
-  for (const int number : kFiles) filter.refuse(number, EACCES);
+  SeccompFilter filter;
+  for (const int number : kFiles) refuse(filter, number, EACCES);
   filter.apply();
 }
 

@@ -6,9 +6,18 @@
 
 namespace hearth::server {
 
+namespace {
+
+constexpr size_t kPiecesMax = size_t{1} << 20;  // of one answer: some 60 MB of JSON, half of what a frame may have
+
+}  // namespace
+
 json::Array token_list(const json::Value& body, std::span<const int32_t> ids, const text::Tokenizer& tokenizer) {
   const json::Value* pieces = body.get("with_pieces");
   const bool with_pieces = pieces && pieces->as_bool("with_pieces");
+  if (with_pieces && ids.size() > kPiecesMax)
+    throw RequestError("with_pieces", fmt::format("with_pieces: the text has {} tokens, of at most {} pieces are told",
+                                                  ids.size(), kPiecesMax));
   json::Array list;
   for (const int32_t id : ids) {
     if (!with_pieces) {

@@ -58,7 +58,7 @@ class ChatTest : public ScriptedModels {
     fields["type"] = type;
     const int64_t id = ++ids_;
     fields["id"] = id;
-    chat_->handle(socket_, frames::read_frame(json::dump(fields)));
+    chat_->handle(socket_, frames::read_frame(json::dump(fields), {}));
   }
 
   json::Value next() {
