@@ -29,6 +29,17 @@ void cut(std::vector<float>& values, int64_t from, int64_t to, bool normalize) {
   values.resize(static_cast<size_t>(rows * to));
 }
 
+void check_text(const model::ModelSpec& spec, const model::EmbeddingSpec& embedding, const std::vector<int32_t>& ids,
+                size_t i) {
+  if (ids.empty()) fail(ErrorKind::invalid_argument, "text {} has no tokens", i + 1);
+  if (size_of(ids) > embedding.tokens_max)
+    fail(ErrorKind::invalid_argument, "text {} has {} tokens, {} takes {} at most", i + 1, ids.size(), spec.file,
+         embedding.tokens_max);
+  for (const int32_t id : ids)
+    if (id < 0 || id >= spec.V)
+      fail(ErrorKind::invalid_argument, "text {}: token id {} is outside the vocabulary of {}", i + 1, id, spec.V);
+}
+
 }  // namespace
 
 bool is_embedding_model(const model::Model& model) { return model.embedding().has_value(); }
@@ -50,28 +61,24 @@ std::string instructed(std::string_view text, std::string_view instruction) {
 }
 
 TextIds embedding_ids(const text::Tokenizer& tokenizer, std::span<const std::string> texts,
-                      const std::optional<std::string>& instruction, const model::EmbeddingSpec& embedding) {
+                      const std::optional<std::string>& instruction, const model::ModelSpec& spec,
+                      const model::EmbeddingSpec& embedding, const std::atomic<bool>* cancel) {
   if (instruction && !embedding.include_prompt)
     fail(ErrorKind::invalid_argument, "this model pools a text without its instruction, which is not supported");
   TextIds ids;
   for (size_t i = 0; i < texts.size(); ++i) {
+    if (cancel && cancel->load(std::memory_order_relaxed))
+      fail(ErrorKind::cancelled, "interrupted before text {} of {}", i + 1, texts.size());
     if (texts[i].empty()) fail(ErrorKind::invalid_argument, "text {} is empty", i + 1);
     ids.push_back(tokenizer.encode(instruction ? instructed(texts[i], *instruction) : texts[i],
                                    {.parse_special = false, .add_special = true}));
+    check_text(spec, embedding, ids.back(), i);
   }
   return ids;
 }
 
 void check_texts(const model::ModelSpec& spec, const model::EmbeddingSpec& embedding, const TextIds& texts) {
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].empty()) fail(ErrorKind::invalid_argument, "text {} has no tokens", i + 1);
-    if (size_of(texts[i]) > embedding.tokens_max)
-      fail(ErrorKind::invalid_argument, "text {} has {} tokens, {} takes {} at most", i + 1, texts[i].size(), spec.file,
-           embedding.tokens_max);
-    for (const int32_t id : texts[i])
-      if (id < 0 || id >= spec.V)
-        fail(ErrorKind::invalid_argument, "text {}: token id {} is outside the vocabulary of {}", i + 1, id, spec.V);
-  }
+  for (size_t i = 0; i < texts.size(); ++i) check_text(spec, embedding, texts[i], i);
 }
 
 int64_t checked_dimensions(const model::ModelSpec& spec, int64_t dimensions) {

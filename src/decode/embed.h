@@ -2,7 +2,7 @@
 // pooled as the model's files say (spec models 26).
 //
 //   Embedder embedder(model, std::move(executor), {});
-//   const auto ids = embedding_ids(tokenizer, texts, instruction, embedder.embedding());
+//   const auto ids = embedding_ids(tokenizer, texts, instruction, model.spec(), embedder.embedding());
 //   const Vectors vectors = embedder.embed(ids, {.dimensions = 256});
 #pragma once
 #include <atomic>
@@ -37,9 +37,11 @@ std::string instructed(std::string_view text, std::string_view instruction);
 
 // What the tokenizer makes of the texts, with what it puts around them: [CLS] and [SEP], or the end of text that
 // Qwen3-Embedding pools. Names of special tokens in a text are plain text. Throws Error{invalid_argument}: an empty
-// text, by its number from 1 on; an instruction for a model that pools without it.
+// text, by its number from 1 on; one that check_texts() refuses, before the next one is looked at; an instruction for a
+// model that pools without it. Throws Error{cancelled} when `cancel` is set between two texts.
 TextIds embedding_ids(const text::Tokenizer& tokenizer, std::span<const std::string> texts,
-                      const std::optional<std::string>& instruction, const model::EmbeddingSpec& embedding);
+                      const std::optional<std::string>& instruction, const model::ModelSpec& spec,
+                      const model::EmbeddingSpec& embedding, const std::atomic<bool>* cancel = nullptr);
 
 // Throws Error{invalid_argument} naming the text from 1 on: no ids, more than tokens_max (both sizes; nothing is ever
 // cut), an id outside the vocabulary.

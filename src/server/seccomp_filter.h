@@ -1,5 +1,5 @@
-// System calls that a process gives up for good (seccomp(2)): a classic BPF program over the number and the arguments of
-// each. x86-64 alone; calls by 32-bit numbers end the process, those by x32 numbers are refused.
+// System calls that a process gives up for good (seccomp(2)): a classic BPF program over the number and the arguments
+// of each. x86-64 alone; calls by 32-bit numbers end the process, those by x32 numbers are refused.
 #pragma once
 #include <linux/filter.h>
 

@@ -125,12 +125,12 @@ TEST(Embed, texts_become_ids_with_what_the_tokenizer_puts_around_them) {
   const text::Tokenizer tokenizer(model->tokenizer());
   const model::EmbeddingSpec embedding = embedding_of(*model);
   const std::vector<std::string> texts = {"ab c", "[SEP]"};
-  const TextIds ids = embedding_ids(tokenizer, texts, {}, embedding);
+  const TextIds ids = embedding_ids(tokenizer, texts, {}, model->spec(), embedding);
   EXPECT_EQ(ids[0], (std::vector<int32_t>{2, 4, 31, 6, 3}));
   EXPECT_EQ(ids[1].back(), 3);
   EXPECT_EQ(std::ranges::count(ids[1], 3), 1);  // a text names no special token
   EXPECT_EQ(instructed("a", "find b"), "Instruct: find b\nQuery:a");
-  const TextIds queries = embedding_ids(tokenizer, texts, "q", embedding);
+  const TextIds queries = embedding_ids(tokenizer, texts, "q", model->spec(), embedding);
   EXPECT_EQ(queries[0], tokenizer.encode("Instruct: q\nQuery:ab c", {.add_special = true}));
 }
 
@@ -164,9 +164,9 @@ TEST(Embed, refusals) {
       test::open_tiny_encoder({.pooling = R"({"pooling_mode_mean_tokens": true, "include_prompt": false})"}, dir);
   const text::Tokenizer tokenizer(model->tokenizer());
   const std::vector<std::string> texts = {"a", ""};
-  EXPECT_EQ(outcome([&] { embedding_ids(tokenizer, texts, {}, embedding_of(*model)); }),
+  EXPECT_EQ(outcome([&] { embedding_ids(tokenizer, texts, {}, model->spec(), embedding_of(*model)); }),
             "invalid_argument: text 2 is empty");
-  EXPECT_EQ(outcome([&] { embedding_ids(tokenizer, texts, "find", embedding_of(*model)); }),
+  EXPECT_EQ(outcome([&] { embedding_ids(tokenizer, texts, "find", model->spec(), embedding_of(*model)); }),
             "invalid_argument: this model pools a text without its instruction, which is not supported");
 }
 

@@ -1,5 +1,6 @@
 """SIGHUP: settings and keys are read again, all of them or none (spec server 54)."""
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -8,7 +9,7 @@ import signal
 import time
 
 import pytest
-from library_test import add, add_broken
+from library_test import REVISION, add, add_broken
 from running import Server
 
 SMALL = ("--context", "256", "--batch", "2")
@@ -195,9 +196,10 @@ def test_a_signal_while_headers_are_read_is_heard_behind_them(tmp_path, model_fi
             while reader is None:
                 assert not start.done(), start.result()
                 for pid in server.workers() if server.process else []:
-                    if b"\0headers\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                        os.kill(pid, signal.SIGSTOP)
-                        reader = pid
+                    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # readers come and go
+                        if b"\0headers\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                            os.kill(pid, signal.SIGSTOP)
+                            reader = pid
             server.settings("[serve]\nany-model = true\n")
             server.process.send_signal(signal.SIGHUP)
             while int(re.search(r"ShdPnd:\s*(\w+)", pathlib.Path(f"/proc/{server.process.pid}/status").read_text())[1], 16):
@@ -239,6 +241,15 @@ def test_another_default_model_takes_over(tmp_path, model_file):
         said = server.hang_up()
         assert "org/broken is the default of models.toml and cannot be served" in said and "org/two stays" in said, said
         assert default(server) == "org/two"
+        # A newer revision of a model that was asked for already: the rest of the reload is taken over.
+        assert server.chat("Hi", model="org/one", max_tokens=2).status == 200
+        snapshots = cache / "models--org--one" / "snapshots"
+        (snapshots / REVISION).rename(snapshots / ("f" * 40))
+        mark("org/one")
+        said = server.hang_up()
+        assert "cannot be served: org/one: until its next start this server means" in said and "were read again" in said, said
+        assert default(server) == "org/two"
+        (snapshots / ("f" * 40)).rename(snapshots / REVISION)
         file.write_text("")
         server.hang_up()
         assert default(server) == "org/two", "where none is marked, the one at hand stays"

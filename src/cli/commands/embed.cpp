@@ -113,8 +113,8 @@ int run(Context& context) {
   const model::EmbeddingSpec embedding = decode::embedding_of(*model, pooling_flag(args));
   const int64_t dimensions = decode::checked_dimensions(model->spec(), args.integer("dimensions").value_or(0));
   const text::Tokenizer tokenizer(model->tokenizer());
-  const decode::TextIds ids = decode::embedding_ids(tokenizer, texts, args.text("instruction"), embedding);
-  decode::check_texts(model->spec(), embedding, ids);
+  const decode::TextIds ids =
+      decode::embedding_ids(tokenizer, texts, args.text("instruction"), model->spec(), embedding);
 
   const decode::EmbedderOptions options{
       .numerics = graph::parse_numerics(*args.text("numerics")),

@@ -246,8 +246,9 @@ class Serving {
       // What was said of the default model at the start is said of that one.
       const bool waits_for_start =
           is_other && (!options_.models.served_name.empty() || !options_.models.adapters.empty());
-      const bool takes_over = is_other && !waits_for_start && fits(marked, *workers);
-      options.models.default_model = takes_over ? marked : options_.models.default_model;
+      options.models.default_model = marked;
+      const bool takes_over = is_other && !waits_for_start && fits(options.models, *workers);
+      if (!takes_over) options.models.default_model = options_.models.default_model;
       front_->reload(options);
       options_.models.default_model = options.models.default_model;
       if (takes_over) context_.note("the default model is {} now", front_->models().names().default_id());
@@ -276,9 +277,11 @@ class Serving {
     return hub::Store::from_env(context_.env()).find(marked->table).name;
   }
 
-  // Whether it may be the default model, as at the start. A warning says why not.
-  bool fits(const std::string& name, const Workers& workers) const {
+  // Whether the default model may be that one, as at the start. A warning says why not: the rest is taken over.
+  bool fits(const server::ModelsOptions& options, const Workers& workers) const {
+    const std::string& name = options.default_model;
     try {
+      front_->models().names().check_default(options);
       const hub::FoundModel model = hub::Store::from_env(context_.env()).find(name);
       const std::atomic<bool> stop{false};
       const server::ModelHeaders headers = server::read_headers(

@@ -65,7 +65,10 @@ class Chat::TurnSink final : public AnswerSink {
 };
 
 Chat::Chat(Services& services, std::string owner)
-    : services_(services), id_(random_id("chat_")), owner_(std::move(owner)) {}
+    : services_(services),
+      id_(random_id("chat_")),
+      owner_(std::move(owner)),
+      messages_(services.settings.limits.size_of(LimitId::messages)) {}
 
 size_t Chat::bytes() const {
   const Lock lock(mutex_);

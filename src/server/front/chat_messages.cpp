@@ -1,6 +1,7 @@
 #include "server/front/chat_messages.h"
 
-#include "base/error.h"
+#include "base/limit_error.h"
+#include "server/limits.h"
 
 namespace hearth::server {
 namespace {
@@ -38,9 +39,11 @@ const ChatMessage* ChatMessages::find(std::string_view id) const {
 }
 
 void ChatMessages::require_room(size_t bytes) const {
-  if (messages_.size() + 2 > kMessagesMax)
-    fail(ErrorKind::busy, "the conversation has {} messages, it may have {}; begin a new one", messages_.size(),
-         kMessagesMax);
+  if (messages_.size() + 2 > messages_max_)
+    throw LimitError(std::string(row_of(LimitId::messages).name),
+                     fmt::format("the conversation has {} messages, it may have {}; begin a new one", messages_.size(),
+                                 messages_max_),
+                     ErrorKind::busy);
   if (bytes_ + bytes > kBytesMax)
     fail(ErrorKind::busy, "the conversation has {} bytes, with this message it would exceed {}; begin a new one",
          bytes_, kBytesMax);

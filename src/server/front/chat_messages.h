@@ -23,13 +23,15 @@ struct ChatMessage {
 
 class ChatMessages {
  public:
-  static constexpr size_t kMessagesMax = 8192, kBytesMax = size_t{4} << 20;  // bytes as history writes them
+  static constexpr size_t kBytesMax = size_t{4} << 20;  // as history writes them
+
+  explicit ChatMessages(size_t messages_max) : messages_max_(messages_max) {}
 
   std::string next_id() { return "m" + std::to_string(++last_id_); }  // not one that was given out before
   // Becomes the head.
   void add(ChatMessage message);
   const ChatMessage* find(std::string_view id) const;
-  // Throws Error{busy} when a message of so many bytes finds no room.
+  // Throws Error{busy} when a message of so many bytes finds no room, with its answer.
   void require_room(size_t bytes) const;
 
   const std::string& head() const { return head_; }  // "": nothing was said yet
@@ -42,6 +44,7 @@ class ChatMessages {
   json::Array path(std::string_view leaf, const std::string& system) const;
 
  private:
+  size_t messages_max_;
   std::vector<ChatMessage> messages_;
   std::map<std::string, size_t, std::less<>> by_id_;
   std::string head_;

@@ -207,7 +207,11 @@ class Run : public std::enable_shared_from_this<Run> {
     services_.counters.count(LimitId::stream_buffer);
   }
 
-  void drained() { errand_->release(); }
+  // Behind a write that still has to say that it pauses.
+  void drained() {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) errand_->release();
+  }
 
   void complete() {
     ended_ = true;

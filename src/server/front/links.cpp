@@ -6,7 +6,6 @@ namespace hearth::server {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(100);  // between two looks for links that have ended
-constexpr auto kEnd = std::chrono::milliseconds(5'000);
 
 }  // namespace
 
@@ -44,10 +43,10 @@ void Links::settle(std::chrono::milliseconds at_most) {
   }
 }
 
-void Links::end(const std::vector<std::shared_ptr<WorkerLink>>& links) {
+void Links::end(const std::vector<std::shared_ptr<WorkerLink>>& links, std::chrono::milliseconds at_most) {
   using std::chrono::milliseconds;
   const auto all_end = [&] {
-    const auto deadline = std::chrono::steady_clock::now() + kEnd;
+    const auto deadline = std::chrono::steady_clock::now() + at_most;
     bool all = true;
     for (const auto& link : links) {
       const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());

@@ -23,8 +23,9 @@ class Links {
   void settle(std::chrono::milliseconds at_most);
 
   // Ends idle workers and waits for that: their memory is free again. What they write to the disk is finished first,
-  // by all at once; those that take longer than a while are killed. Not on a link's thread.
-  static void end(const std::vector<std::shared_ptr<WorkerLink>>& links);
+  // by all at once; those that take longer than `at_most` are killed. Not on a link's thread.
+  static constexpr std::chrono::milliseconds kEnd{5'000};
+  static void end(const std::vector<std::shared_ptr<WorkerLink>>& links, std::chrono::milliseconds at_most = kEnd);
 
  private:
   struct Graveyard {

@@ -61,15 +61,21 @@ std::string ModelNames::default_id() const {
   return default_id_;
 }
 
-void ModelNames::check(const NameOptions& options) const {
+void ModelNames::check_default(const NameOptions& options) const {
   hub::Store store = this->store();
   store.hold(options.aliases);
-  if (const LocalModel model = next_default(options, store); !model.id.empty()) {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = known_.find(model.id); known != known_.end() && known->second.path != model.found.path)
-      fail(ErrorKind::invalid_argument, "{}: {} is called {} here", options.default_model, known->second.path.string(),
-           model.id);
-  }
+  const LocalModel model = next_default(options, store);
+  if (model.id.empty()) return;
+  const std::lock_guard lock(mutex_);
+  if (const auto known = known_.find(model.id); known != known_.end() && known->second.path != model.found.path)
+    fail(ErrorKind::invalid_argument, "{}: until its next start this server means {} by {}", options.default_model,
+         known->second.path.string(), model.id);
+}
+
+void ModelNames::check(const NameOptions& options) const {
+  check_default(options);
+  hub::Store store = this->store();
+  store.hold(options.aliases);
   for (const hub::Alias& alias : options.aliases) {
     std::filesystem::path path;
     {

@@ -62,6 +62,7 @@ class ModelNames {
   // Throws Error{invalid_argument} for an alias that is the name of another model of the command line, and as the
   // constructor for another default model than the one at hand.
   void check(const NameOptions& options) const;
+  void check_default(const NameOptions& options) const;  // the second half of it
   // any_model, aliases and default_model; checked before. The default one of before keeps its place among those that
   // may be asked for, if others than the default one may.
   void reload(const NameOptions& options);

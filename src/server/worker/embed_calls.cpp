@@ -31,8 +31,8 @@ json::Object embed(decode::Embedder& embedder, const model::ModelText& words, co
     dimensions = decode::checked_dimensions(embedder.model().spec(), wanted ? wanted->as_int("dimensions") : 0);
   });
   field("input", [&] {
-    ids = decode::embedding_ids(words.tokenizer(), texts, instruction, embedder.embedding());
-    decode::check_texts(embedder.model().spec(), embedder.embedding(), ids);
+    ids = decode::embedding_ids(words.tokenizer(), texts, instruction, embedder.model().spec(), embedder.embedding(),
+                                &cancelled);
   });
   const decode::Vectors vectors = embedder.embed(ids, {.dimensions = dimensions, .cancel = &cancelled});
 

@@ -7,6 +7,8 @@
 namespace hearth::server::test {
 namespace {
 
+constexpr size_t kMost = 100;
+
 std::string say(ChatMessages& messages, const std::string& parent, const std::string& role, const std::string& content,
                 const std::string& reason = "stop") {
   ChatMessage message{.id = messages.next_id(), .parent = parent, .role = role, .content = content};
@@ -24,7 +26,7 @@ std::string words(const json::Array& path) {
 }
 
 TEST(ChatMessages, a_path_goes_from_the_first_message_to_its_leaf) {
-  ChatMessages messages;
+  ChatMessages messages(kMost);
   const std::string one = say(messages, "", "user", "1");
   const std::string two = say(messages, one, "assistant", "2");
   const std::string again = say(messages, one, "assistant", "2b");
@@ -39,7 +41,7 @@ TEST(ChatMessages, a_path_goes_from_the_first_message_to_its_leaf) {
 }
 
 TEST(ChatMessages, answers_that_never_came_are_not_told_to_the_model) {
-  ChatMessages messages;
+  ChatMessages messages(kMost);
   const std::string one = say(messages, "", "user", "1");
   const std::string none = say(messages, one, "assistant", "", "aborted");
   const std::string two = say(messages, none, "user", "2");
@@ -50,20 +52,20 @@ TEST(ChatMessages, answers_that_never_came_are_not_told_to_the_model) {
 }
 
 TEST(ChatMessages, thinking_goes_along) {
-  ChatMessages messages;
+  ChatMessages messages(kMost);
   messages.add(
       {.id = "a", .parent = "", .role = "assistant", .content = "yes", .thinking = "hm", .finish_reason = "stop"});
   EXPECT_EQ(*messages.path("a", "")[0].get("reasoning_content"), json::Value("hm"));
 }
 
 TEST(ChatMessages, has_bounds) {
-  ChatMessages messages;
+  ChatMessages messages(kMost);
   messages.require_room(ChatMessages::kBytesMax);
   EXPECT_THROW(messages.require_room(ChatMessages::kBytesMax + 1), Error);
   say(messages, "", "user", std::string(1000, '\n'));  // each is two bytes in a history
   EXPECT_GT(messages.bytes(), 2000u);
   EXPECT_THROW(messages.require_room(ChatMessages::kBytesMax - 2000), Error);
-  for (size_t i = messages.size(); i + 2 < ChatMessages::kMessagesMax; ++i) say(messages, "", "user", "x");
+  for (size_t i = messages.size(); i + 2 < kMost; ++i) say(messages, "", "user", "x");
   messages.require_room(0);
   say(messages, "", "user", "x");
   EXPECT_THROW(messages.require_room(0), Error);  // one for the prompt, one for its answer

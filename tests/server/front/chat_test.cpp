@@ -12,29 +12,23 @@
 #include <vector>
 
 #include "net/raw_client.h"
-#include "net/server.h"
-#include "server/front/scripted_models.h"
+#include "server/front/scripted_services.h"
 
 namespace hearth::server {
 namespace {
 
-class ChatTest : public ScriptedModels {
+class ChatTest : public ScriptedServices {
  protected:
   // A server of these models, the first of which is the default one, and a socket to it.
   void open(const std::vector<std::string>& names) {
     for (const std::string& name : names) write(name, "");
-    start(names, 1000, [&](ModelsOptions& o) { o.default_model = path(names[0]); });
-    library_ = std::make_unique<Library>(LibraryOptions(), *models_);
     const auto socket = std::make_shared<std::promise<Chat::Socket>>();
     net::Handlers handlers;
     handlers.on_head = [](const net::RequestHead&) { return net::BodyPlan{}; };
     handlers.on_request = [socket](const net::Request& request, const std::shared_ptr<net::Exchange>& exchange) {
       socket->set_value(net::accept_websocket(*exchange, request.head, {}, {}));
     };
-    http_ = std::make_unique<net::HttpServer>(net::ServerOptions(), std::move(handlers));
-    services_ = std::make_unique<Services>(Services{*models_, auth_, settings_, live_, counters_, *http_,
-                                                    std::chrono::system_clock::now(), "", responses_, chats_, *library_,
-                                                    tickets_});
+    serve(names, std::move(handlers));
     client_ = std::make_unique<net::test::RawClient>(http_->port());
     client_->send(
         "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -49,9 +43,7 @@ class ChatTest : public ScriptedModels {
   void TearDown() override {
     chat_ = nullptr;
     socket_ = nullptr;
-    http_ = nullptr;
-    library_ = nullptr;
-    models_ = nullptr;
+    ScriptedServices::TearDown();
   }
 
   void say(const std::string& type, json::Object fields = {}) {
@@ -81,16 +73,6 @@ class ChatTest : public ScriptedModels {
   }
   static std::string type_of(const json::Value& frame) { return *frame.get("type")->string(); }
 
-  Auth auth_{AuthOptions()};
-  ServeSettings settings_;
-  LiveSettings live_;
-  Counters counters_;
-  ResponseStore responses_{system_clock()};
-  ChatStore chats_{system_clock()};
-  Tickets tickets_{system_clock()};
-  std::unique_ptr<Library> library_;
-  std::unique_ptr<net::HttpServer> http_;
-  std::unique_ptr<Services> services_;
   std::unique_ptr<net::test::RawClient> client_;
   Chat::Socket socket_;
   std::shared_ptr<Chat> chat_;

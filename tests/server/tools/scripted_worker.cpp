@@ -9,6 +9,8 @@
 //   answer_ms N     how long an answer takes (0)
 //   drain_ms N      how long it takes to end when it is told to (0); then its step "drained NAME" is noted
 //   refuse KIND TEXT  requests are refused
+//   talk            requests get a first word, and their end when a slow reader has caught up: "hold NAME" and "release
+//                   NAME" are noted
 //   hang            it never says a word
 // An adapter is mounted, or described by a reader of headers, if its config begins with "good"; with "die" it ends;
 // else it is refused with that text. Behind the budget stands its role: nothing, "text" or "headers" (then perhaps the
@@ -36,7 +38,7 @@ using namespace hearth::server;
 struct Script {
   int64_t bytes = 100, load_ms = 0, die_at = 0, answer_ms = 0, drain_ms = 0;
   std::string fail_kind, fail_text, refuse_kind, refuse_text;
-  bool dies = false, mute = false, hangs = false, vague = false;
+  bool dies = false, mute = false, hangs = false, vague = false, talks = false;
 };
 
 Script read_script(const std::filesystem::path& path) {
@@ -55,6 +57,7 @@ Script read_script(const std::filesystem::path& path) {
     if (word == "mute") script.mute = true;
     if (word == "hang") script.hangs = true;
     if (word == "vague") script.vague = true;
+    if (word == "talk") script.talks = true;
     if (word == "refuse") {
       words >> script.refuse_kind;
       std::getline(words >> std::ws, script.refuse_text);
@@ -107,6 +110,15 @@ Frame adapter_answer(const std::filesystem::path& model, const Frame& frame) {
   facts["digest"] = frame.body.get("digest") ? *frame.body.get("digest") : json::Value(config);
   body["adapter"] = std::move(facts);
   return {FrameKind::reply, std::move(body)};
+}
+
+// An event of the request that a frame is about.
+Event event_of(const Frame& frame, Event::Kind kind) {
+  Event event{.kind = kind};
+  event.id = static_cast<uint64_t>(frame.body.get("id")->as_int("id"));
+  if (kind == Event::Kind::text) event.text = "word";
+  if (kind == Event::Kind::finish) event.reason = "stop";
+  return event;
 }
 
 void sleep_ms(int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
@@ -202,10 +214,13 @@ int main(int argc, char** argv) {
         continue;
       }
       note(model, "answer");
-      Event finish{.kind = Event::Kind::finish};
-      finish.id = static_cast<uint64_t>(frame->body.get("id")->as_int("id"));
-      finish.reason = "stop";
-      wire.send(to_frame(finish));
+      wire.send(to_frame(event_of(*frame, script.talks ? Event::Kind::admitted : Event::Kind::finish)));
+      if (script.talks) wire.send(to_frame(event_of(*frame, Event::Kind::text)));
+    } else if (frame->kind == FrameKind::hold) {
+      note(model, "hold");
+    } else if (frame->kind == FrameKind::release) {
+      note(model, "release");
+      wire.send(to_frame(event_of(*frame, Event::Kind::finish)));
     }
   }
   return 0;
