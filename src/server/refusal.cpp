@@ -1,7 +1,7 @@
 #include "server/refusal.h"
 
 #include "server/client_sentence.h"
-#include "server/request_error.h"
+#include "server/error_at_hand.h"
 
 namespace hearth::server {
 namespace {
@@ -20,6 +20,10 @@ Refusal refusal_of(const Error& error, std::span<const std::filesystem::path> fo
   const bool for_clients = dynamic_cast<const ClientError*>(&error) != nullptr;
   return {
       .kind = error.kind(), .message = for_clients ? error.what() : client_sentence(error.what(), folders), .code = {}};
+}
+
+Refusal refusal_at_hand() {
+  return with_error_at_hand([](const Error& error) { return refusal_of(error); });
 }
 
 Refusal refusal_of(const Event& error, const std::filesystem::path& model) {

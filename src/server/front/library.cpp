@@ -1,9 +1,9 @@
 #include "server/front/library.h"
 
-#include <new>
 #include <utility>
 
 #include "base/log.h"
+#include "server/error_at_hand.h"
 #include "server/front/model_files.h"
 
 namespace hearth::server {
@@ -48,12 +48,12 @@ std::optional<Refusal> why_not(const Work& work) {
   try {
     work();
     return std::nullopt;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::cancelled) throw;
-    log::warn("front", "library: {}", error.what());
-    return refusal_of(error);
-  } catch (const std::bad_alloc&) {
-    return Refusal{.kind = ErrorKind::out_of_memory, .message = "the server has no memory for this", .code = {}};
+  } catch (...) {
+    return with_error_at_hand([](const Error& error) {
+      if (error.kind() == ErrorKind::cancelled) throw;
+      log::warn("front", "library: {}", error.what());
+      return refusal_of(error);
+    });
   }
 }
 

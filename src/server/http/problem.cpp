@@ -1,8 +1,7 @@
 #include "server/http/problem.h"
 
-#include <new>
-
 #include "server/client_sentence.h"
+#include "server/error_at_hand.h"
 
 namespace hearth::server {
 namespace {
@@ -106,14 +105,7 @@ Problem problem_of(const Refusal& refusal) {
 }
 
 Problem problem_at_hand() {
-  try {
-    throw;
-  } catch (const Error& error) {
-    return problem_of(error);
-  } catch (const std::bad_alloc&) {
-    return from(name_of(ErrorKind::out_of_memory), "the server has too little memory for this request just now", "",
-                "");
-  }
+  return with_error_at_hand([](const Error& error) { return problem_of(error); });
 }
 
 json::Value error_json(Dialect dialect, const Problem& problem, std::string_view request_id) {

@@ -29,8 +29,7 @@ struct Problem {
 Problem problem_of(const Error& error);
 Problem problem_of(const Event& error);
 Problem problem_of(const Refusal& refusal);
-// Of the exception that is handled where this is called: an Error, or std::bad_alloc, which is as out_of_memory. Any
-// other goes on.
+// Of the exception that is handled where this is called, as with_error_at_hand() has it.
 Problem problem_at_hand();
 
 // The error object of a body or of an event in a stream: OpenAI {error: {message, type, param, code}}, Anthropic {type:

@@ -4,7 +4,7 @@
 #include <new>
 #include <thread>
 
-#include "base/error.h"
+#include "server/error_at_hand.h"
 
 namespace hearth::server {
 
@@ -37,10 +37,8 @@ void guarded(const Work& work, const Refuse& refuse) {
   };
   try {
     work();
-  } catch (const Error& error) {
-    surely([&] { tell(error); });
-  } catch (const std::bad_alloc&) {
-    surely([&] { tell(Error(ErrorKind::out_of_memory, "the request could not get the memory it needs")); });
+  } catch (...) {
+    with_error_at_hand([&](const Error& error) { surely([&] { tell(error); }); });
   }
 }
 

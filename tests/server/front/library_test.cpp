@@ -143,7 +143,7 @@ TEST_F(LibraryTest, a_question_that_cannot_be_answered_is_refused) {
       return command(model, positions);
     };
   });
-  const std::string why = "the server has no memory for this";
+  const std::string why = "the server has too little memory for this request just now";
   EXPECT_EQ(*get(ask_fit("a", {})).string(), why);
   EXPECT_EQ(get(ask_adapters("a")).second, why);
   EXPECT_EQ(*row(list(), "a").get("problem")->string(), why);

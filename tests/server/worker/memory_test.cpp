@@ -47,7 +47,7 @@ void expect_first_refused(const std::vector<Frame>& frames) {
   const Event error = event_of(frames[0]);
   EXPECT_EQ(error.id, 1u);
   EXPECT_EQ(error.reason, "out_of_memory");
-  EXPECT_EQ(error.text, "the request could not get the memory it needs");
+  EXPECT_EQ(error.text, "the server has too little memory for this request just now");
   EXPECT_EQ(frames[1].kind, FrameKind::reply);
   EXPECT_EQ(*frames[1].body.get("id"), json::Value(2));
 }
