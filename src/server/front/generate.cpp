@@ -94,6 +94,14 @@ class Run : public std::enable_shared_from_this<Run> {
     acquire();
   }
 
+  // Of what begin() threw. Where its end is what could not be told, that goes on to who began it.
+  void fail_at_hand() {
+    const Problem problem = problem_at_hand();
+    const std::lock_guard lock(mutex_);
+    if (ended_) throw;
+    finish_with(problem);
+  }
+
   ~Run() {
     if (!counted_) return;
     const std::lock_guard lock(services_.counters.mutex);
@@ -287,7 +295,12 @@ class Run : public std::enable_shared_from_this<Run> {
 }  // namespace
 
 void generate(Services& services, GenerationCall run, Asker asker, std::shared_ptr<AnswerSink> sink) {
-  std::make_shared<Run>(services, std::move(run), std::move(asker), std::move(sink))->begin();
+  const auto begun = std::make_shared<Run>(services, std::move(run), std::move(asker), std::move(sink));
+  try {
+    begun->begin();
+  } catch (...) {
+    begun->fail_at_hand();
+  }
 }
 
 void generate(Services& services, GenerationCall run, Call call) {

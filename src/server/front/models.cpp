@@ -1,5 +1,6 @@
 #include "server/front/models.h"
 
+#include "base/at_exit.h"
 #include "base/log.h"
 
 namespace hearth::server {
@@ -65,6 +66,7 @@ void Models::add(const std::string& id, hub::FoundModel found) {
 }
 
 void Models::acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused, Wanted wanted) {
+  WorkerWaiter waiter{std::move(ready), std::move(refused)};
   std::shared_ptr<WorkerLink> worker;
   json::Object facts;
   std::optional<hub::FoundModel> text_of;
@@ -81,21 +83,29 @@ void Models::acquire(const std::string& id, Ready ready, std::function<void(cons
       fail(ErrorKind::corrupt_file, "{}", entry.problem);
     } else if (serves(entry)) {
       entry.unload_when_idle = false;  // if it was to go, it stays for this one
-      worker = entry.worker;
       facts = entry.facts;
+      worker = entry.worker;
       ++entry.leases;
     } else {
-      entry.waiters.push_back({std::move(ready), std::move(refused)});
       if (entry.state == ModelState::absent) enqueue(id, entry);
+      entry.waiters.emplace_back() = std::move(waiter);
     }
-  } catch (const Error& error) {
-    return refused(refusal_of(error));
+  } catch (...) {
+    return waiter.refused(refusal_at_hand());
   }
-  if (text_of) texts_.acquire(id, *text_of, std::move(ready), std::move(refused));
+  if (text_of) texts_.acquire(id, *text_of, std::move(waiter));
   if (!worker) return changed_.notify_all();
-  ready(worker, facts);
-  const std::lock_guard lock(mutex_);
-  --entries_.at(id).leases;
+  give(id, worker, facts, {&waiter, 1});
+}
+
+// Without the lock, and with a lease, which ends here whatever is thrown.
+void Models::give(const std::string& id, const std::shared_ptr<WorkerLink>& worker, const json::Object& facts,
+                  std::span<const WorkerWaiter> waiters) {
+  const AtExit end_lease([&] {
+    const std::lock_guard lock(mutex_);
+    --entries_.at(id).leases;
+  });
+  for (const WorkerWaiter& waiter : waiters) waiter.give(worker, facts);
 }
 
 void Models::unload(const std::string& id) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "server/front/model_names.h"
 #include "server/front/text_workers.h"
 #include "server/front/worker_link.h"
+#include "server/front/worker_waiter.h"
 #include "server/model_view.h"
 #include "server/refusal.h"
 
@@ -80,7 +82,8 @@ class Models {
   std::string resolve(const std::string& name) const { return choose(name).id; }
 
   // The worker of the model `id`, loaded first if need be; requests for one cold model start one load.
-  using Ready = std::function<void(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts)>;
+  using Ready = WorkerWaiter::Ready;
+  // What `ready` throws, Error or bad_alloc, goes to `refused`, and so does memory that cannot be had on the way there.
   // Where text alone is wanted and the model is not loaded, a worker without weights: nothing is loaded or evicted.
   enum class Wanted : uint8_t { model, text };
   void acquire(const std::string& id, Ready ready, std::function<void(const Refusal&)> refused,
@@ -126,10 +129,6 @@ class Models {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Waiter {
-    Ready ready;
-    std::function<void(const Refusal&)> refused;
-  };
   struct Entry {
     hub::FoundModel found;
     ModelState state = ModelState::absent;
@@ -143,7 +142,7 @@ class Models {
     std::shared_ptr<WorkerLink> worker;
     json::Object facts;
     std::vector<MountedAdapter> adapters;
-    std::vector<Waiter> waiters;
+    std::vector<WorkerWaiter> waiters;
     int64_t leases = 0;  // acquire() callbacks under way
     Clock::time_point used, ready_at, restart_at;
     int failures = 0;
@@ -176,6 +175,8 @@ class Models {
   void retire(const std::string& id, Entry& entry);
   void hand_over(std::unique_lock<std::mutex>& lock);
   void refuse_waiters(std::unique_lock<std::mutex>& lock);
+  void give(const std::string& id, const std::shared_ptr<WorkerLink>& worker, const json::Object& facts,
+            std::span<const WorkerWaiter> waiters);
   void serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock);
   int64_t bytes_taken(bool by_pinned_alone = false) const;
   ModelView view(const std::string& id, const Entry& entry) const;

@@ -80,9 +80,9 @@ void Models::make_room(Clock::time_point now) {
     retire(best, entries_.at(best));
   }
   // Before those that were pushed out for it.
+  queue_.push_front(needy->first);
   needy->second.needs_room = false;
   needy->second.state = ModelState::queued;
-  queue_.push_front(needy->first);
 }
 
 // When nobody needs room any more, those that yielded for it go on.
@@ -98,18 +98,14 @@ void Models::hand_over(std::unique_lock<std::mutex>& lock) {
 
 // Gives the worker to all who wait for it, without the lock.
 void Models::serve_waiters(const std::string& id, Entry& entry, std::unique_lock<std::mutex>& lock) {
-  std::vector<Waiter> waiters;
-  waiters.swap(entry.waiters);
-  const std::shared_ptr<WorkerLink> worker = entry.worker;
   const json::Object facts = entry.facts;
-  entry.leases += static_cast<int64_t>(waiters.size());
+  const std::shared_ptr<WorkerLink> worker = entry.worker;
+  std::vector<WorkerWaiter> waiters;
+  waiters.swap(entry.waiters);
+  ++entry.leases;
   lock.unlock();
   changed_.notify_all();
-  for (const Waiter& waiter : waiters) {
-    waiter.ready(worker, facts);
-    const std::lock_guard guard(mutex_);
-    --entries_.at(id).leases;
-  }
+  give(id, worker, facts, waiters);
   lock.lock();
 }
 
@@ -152,8 +148,8 @@ bool Models::may_go(const Entry& entry, Clock::time_point now) const {
 }
 
 void Models::enqueue(const std::string& id, Entry& entry) {
+  queue_.push_back(id);  // first: it may throw
   entry.state = ModelState::queued;
-  queue_.push_back(id);
 }
 
 // Its worker ends on the pool's thread. Who waits for it waits for the next one.
@@ -168,7 +164,7 @@ void Models::retire(const std::string& id, Entry& entry) {
 
 // A load is not waited for, and neither is a model that others hold up.
 void Models::refuse_waiters(std::unique_lock<std::mutex>& lock) {
-  std::vector<Waiter> waiters;
+  std::vector<WorkerWaiter> waiters;
   for (auto& [id, entry] : entries_) {
     std::move(entry.waiters.begin(), entry.waiters.end(), std::back_inserter(waiters));
     entry.waiters.clear();
@@ -176,7 +172,7 @@ void Models::refuse_waiters(std::unique_lock<std::mutex>& lock) {
   }
   queue_.clear();
   lock.unlock();
-  for (const Waiter& waiter : waiters) waiter.refused({ErrorKind::busy, "the server is shutting down", ""});
+  for (const WorkerWaiter& waiter : waiters) waiter.refused({ErrorKind::busy, "the server is shutting down", ""});
   lock.lock();
 }
 

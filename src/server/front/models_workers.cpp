@@ -87,7 +87,7 @@ void Models::serve_loaded(const std::string& id, Entry& entry, std::unique_lock<
 // The load was refused. Where memory is short and other models hold some, it is tried again when one has gone; but one
 // that needs more than all of them together could give is refused, and they stay.
 void Models::refused(const std::string& id, uint64_t serial, Refusal refusal) {
-  std::vector<Waiter> waiters;
+  std::vector<WorkerWaiter> waiters;
   {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_.at(id);
@@ -117,11 +117,11 @@ void Models::refused(const std::string& id, uint64_t serial, Refusal refusal) {
     }
   }
   changed_.notify_all();
-  for (const Waiter& waiter : waiters) waiter.refused(refusal);
+  for (const WorkerWaiter& waiter : waiters) waiter.refused(refusal);
 }
 
 void Models::lost(const std::string& id, uint64_t serial) {
-  std::vector<Waiter> waiters;
+  std::vector<WorkerWaiter> waiters;
   std::string problem;
   {
     const std::lock_guard lock(mutex_);
@@ -132,7 +132,7 @@ void Models::lost(const std::string& id, uint64_t serial) {
     if (loading_ == id) loading_.clear();
     if (was_ready && (entry.worker->has_made_tokens() || Clock::now() - entry.ready_at > kLastRestart))
       entry.failures = 0;
-    std::vector<Waiter> kept;
+    std::vector<WorkerWaiter> kept;
     kept.swap(entry.waiters);
     retire(id, entry);
     entry.waiters.swap(kept);
@@ -152,7 +152,7 @@ void Models::lost(const std::string& id, uint64_t serial) {
     log::error("front", "{}: {}", id, entry.problem);
   }
   changed_.notify_all();
-  for (const Waiter& waiter : waiters)
+  for (const WorkerWaiter& waiter : waiters)
     waiter.refused({.kind = ErrorKind::device_lost, .message = problem, .code = "worker_lost"});
 }
 

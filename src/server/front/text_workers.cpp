@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/at_exit.h"
 #include "base/log.h"
 
 namespace hearth::server {
@@ -25,24 +26,36 @@ TextWorkers::~TextWorkers() {
   links_.settle(std::chrono::seconds(5));
 }
 
-void TextWorkers::acquire(const std::string& id, const hub::FoundModel& model, Ready ready, Refused refused) {
+void TextWorkers::acquire(const std::string& id, const hub::FoundModel& model, WorkerWaiter waiter) {
   std::shared_ptr<WorkerLink> worker;
-  {
+  uint64_t serial = 0;
+  try {
     const std::lock_guard lock(mutex_);
     Entry& entry = entries_[id];
     entry.used = Clock::now();
     if (!entry.ready || entry.worker->is_lost()) {
       entry.model = model;
-      entry.waiters.push_back({std::move(ready), std::move(refused)});
+      entry.waiters.emplace_back() = std::move(waiter);
       return;
     }
     worker = entry.worker;
+    serial = entry.serial;
     ++entry.leases;
+  } catch (...) {
+    return waiter.refused(refusal_at_hand());
   }
-  ready(worker, {});
-  const std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find(id); found != entries_.end() && found->second.worker == worker)
-    --found->second.leases;
+  give(id, serial, worker, {&waiter, 1});
+}
+
+// Without the lock, and with a lease, which ends here whatever is thrown.
+void TextWorkers::give(const std::string& id, uint64_t serial, const std::shared_ptr<WorkerLink>& worker,
+                       std::span<const WorkerWaiter> waiters) {
+  const AtExit end_lease([&] {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = entries_.find(id); found != entries_.end() && found->second.serial == serial)
+      --found->second.leases;
+  });
+  for (const WorkerWaiter& waiter : waiters) waiter.give(worker, {});
 }
 
 bool TextWorkers::idle(const Entry& entry) {
@@ -66,7 +79,7 @@ void TextWorkers::reload(std::function<WorkerCommand(const hub::FoundModel&)> co
 
 void TextWorkers::tick() {
   std::vector<std::shared_ptr<WorkerLink>> retired;
-  std::vector<std::pair<Waiter, Refusal>> refused;
+  std::vector<std::pair<WorkerWaiter, Refusal>> refused;
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
@@ -95,7 +108,7 @@ void TextWorkers::tick() {
         ++it;
       } catch (const Error& error) {
         log::warn("front", "{}: {}", id, error.what());
-        for (Waiter& waiter : entry.waiters) refused.emplace_back(std::move(waiter), refusal_of(error));
+        for (WorkerWaiter& waiter : entry.waiters) refused.emplace_back(std::move(waiter), refusal_of(error));
         it = entries_.erase(it);
       }
     }
@@ -149,7 +162,7 @@ void TextWorkers::start(const std::string& id, Entry& entry) {
 // --- threads of the workers' links ---
 
 void TextWorkers::loaded(const std::string& id, uint64_t serial) {
-  std::vector<Waiter> waiters;
+  std::vector<WorkerWaiter> waiters;
   std::shared_ptr<WorkerLink> worker;
   {
     const std::lock_guard lock(mutex_);
@@ -162,15 +175,12 @@ void TextWorkers::loaded(const std::string& id, uint64_t serial) {
     worker = entry.worker;
     ++entry.leases;
   }
-  for (const Waiter& waiter : waiters) waiter.ready(worker, {});
-  const std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find(id); found != entries_.end() && found->second.serial == serial)
-    --found->second.leases;
+  give(id, serial, worker, waiters);
 }
 
 // Refused or gone: the next request starts another.
 void TextWorkers::ended(const std::string& id, uint64_t serial, const Refusal& refusal) {
-  std::vector<Waiter> waiters;
+  std::vector<WorkerWaiter> waiters;
   {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
@@ -188,7 +198,7 @@ void TextWorkers::ended(const std::string& id, uint64_t serial, const Refusal& r
     }
   }
   log::warn("front", "{}: {}", id, refusal.message);
-  for (const Waiter& waiter : waiters) waiter.refused(refusal);
+  for (const WorkerWaiter& waiter : waiters) waiter.refused(refusal);
 }
 
 }  // namespace hearth::server

@@ -8,12 +8,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "hub/store.h"
 #include "server/front/links.h"
+#include "server/front/worker_waiter.h"
 #include "server/refusal.h"
 
 namespace hearth::server {
@@ -29,16 +31,14 @@ struct TextWorkersOptions {
 // Thread-safe. Callbacks come on the caller's thread (a worker that is ready) or on a worker's link; none may block.
 class TextWorkers {
  public:
-  using Ready = std::function<void(const std::shared_ptr<WorkerLink>& worker, const json::Object& facts)>;
-  using Refused = std::function<void(const Refusal&)>;
-
   explicit TextWorkers(TextWorkersOptions options) : options_(std::move(options)) {}
   ~TextWorkers();  // ends them
   TextWorkers(const TextWorkers&) = delete;
   TextWorkers& operator=(const TextWorkers&) = delete;
 
   // The worker of the model `id`; tick() starts it if need be. Requests for one model start one worker.
-  void acquire(const std::string& id, const hub::FoundModel& model, Ready ready, Refused refused);
+  // Memory that cannot be had on the way is told to the waiter.
+  void acquire(const std::string& id, const hub::FoundModel& model, WorkerWaiter waiter);
 
   // From now on these; a worker that runs stays as it was started.
   void reload(std::function<WorkerCommand(const hub::FoundModel& model)> command, std::chrono::milliseconds silence);
@@ -50,20 +50,18 @@ class TextWorkers {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Waiter {
-    Ready ready;
-    Refused refused;
-  };
   struct Entry {
     hub::FoundModel model;
     uint64_t serial = 0;  // of its worker: what an earlier one of the model says does not count
     std::shared_ptr<WorkerLink> worker;
     bool ready = false;
-    std::vector<Waiter> waiters;
+    std::vector<WorkerWaiter> waiters;
     int64_t leases = 0;  // acquire() callbacks under way
     Clock::time_point started, used;
   };
 
+  void give(const std::string& id, uint64_t serial, const std::shared_ptr<WorkerLink>& worker,
+            std::span<const WorkerWaiter> waiters);
   void start(const std::string& id, Entry& entry);
   void loaded(const std::string& id, uint64_t serial);
   void ended(const std::string& id, uint64_t serial, const Refusal& refusal);

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "server/client_sentence.h"
+#include "server/error_at_hand.h"
 #include "base/spawn.h"
 
 namespace hearth::server {
@@ -122,27 +123,39 @@ Event WorkerLink::lost_event(uint64_t id, bool untaken) {
   return event;
 }
 
-Event WorkerLink::refused_event(uint64_t id, const Error& error) {
-  Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
-  event.text = error.what();
-  event.reason = name_of(error.kind());
-  return event;
+// Of the exception that is handled where this is called.
+Event WorkerLink::event_at_hand(uint64_t id) {
+  return with_error_at_hand([id](const Error& error) {
+    Event event{.kind = Event::Kind::error, .id = id, .answer = kWholeRequest};
+    event.text = error.what();
+    event.reason = name_of(error.kind());
+    return event;
+  });
+}
+
+// Gives what is to be told of a request that was not sent; where this throws, it is not open.
+std::optional<Event> WorkerLink::send_request(uint64_t id, Open request, Outgoing frame) {
+  if (!open_request(id, std::move(request))) return lost_event(id, true);
+  try {
+    outgoing_.push(std::move(frame));
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (open_.erase(id) > 0) throw;  // else its end is told by lose()
+  }
+  return std::nullopt;
 }
 
 uint64_t WorkerLink::submit(Generation generation, Sink sink, Taken taken) {
   const uint64_t id = generation.id = next_id_++;
-  std::string frame;
+  std::optional<Event> unsent;
   try {
-    append_frame(frame, {FrameKind::submit, to_json(generation)});
-  } catch (const Error& error) {  // written out, numbers may be longer than in the body
-    sink(refused_event(id, error));
-    return id;
+    std::string frame;
+    append_frame(frame, {FrameKind::submit, to_json(generation)});  // numbers may be longer than in the body
+    unsent = send_request(id, {.sink = sink, .taken = std::move(taken), .answers = generation.n}, {std::move(frame)});
+  } catch (...) {
+    unsent = event_at_hand(id);
   }
-  if (!open_request(id, {.sink = sink, .taken = std::move(taken), .answers = generation.n})) {
-    sink(lost_event(id, true));
-    return id;
-  }
-  outgoing_.push({std::move(frame)});
+  if (unsent) sink(*unsent);
   return id;
 }
 
@@ -160,25 +173,22 @@ void WorkerLink::tell(FrameKind kind, uint64_t id) {
 
 uint64_t WorkerLink::call(FrameKind kind, json::Object body, Reply reply, Descriptors files, Taken taken) {
   const uint64_t id = next_id_++;
-  body["id"] = id;
-  std::string frame;
-  try {
-    append_frame(frame, {kind, std::move(body)});
-  } catch (const Error& error) {
-    const Event event = refused_event(id, error);
-    reply(&event, {});
-    return id;
-  }
   const bool is_look = kind == FrameKind::stats;
-  if (!open_request(id, {.reply = reply,
-                         .taken = std::move(taken),
-                         .is_look = is_look,
-                         .of_engine = is_look || kind == FrameKind::embed})) {
-    const Event event = lost_event(id, true);
-    reply(&event, {});
-    return id;
+  std::optional<Event> unsent;
+  try {
+    body["id"] = id;
+    std::string frame;
+    append_frame(frame, {kind, std::move(body)});
+    unsent = send_request(id,
+                          {.reply = reply,
+                           .taken = std::move(taken),
+                           .is_look = is_look,
+                           .of_engine = is_look || kind == FrameKind::embed},
+                          {std::move(frame), std::move(files)});
+  } catch (...) {
+    unsent = event_at_hand(id);
   }
-  outgoing_.push({std::move(frame), std::move(files)});
+  if (unsent) reply(&*unsent, {});
   return id;
 }
 

@@ -55,7 +55,8 @@ class WorkerLink {
 
   // generation.id is set here, and returned. The sink gets an error {reason device_lost, code worker_lost} when the
   // worker ends before the answer did; `untaken` says that it ended by itself before it read the request, which the
-  // next worker may get. `taken` is called when it has read it.
+  // next worker may get. `taken` is called when it has read it. One that cannot be written out, or for which there is
+  // no memory, gets its error at once, and nothing of it is left here.
   using Taken = std::function<void()>;
   uint64_t submit(Generation generation, Sink sink, Taken taken = nullptr);
   void cancel(uint64_t id);
@@ -107,10 +108,11 @@ class WorkerLink {
     bool is_taken = false;
     bool admitted = false;  // the engine has begun one of its answers
   };
+  std::optional<Event> send_request(uint64_t id, Open request, Outgoing frame);
   bool open_request(uint64_t id, Open request);
   Event told_event(const Frame& frame) const;
   static Event lost_event(uint64_t id, bool untaken);
-  static Event refused_event(uint64_t id, const Error& error);
+  static Event event_at_hand(uint64_t id);
   std::map<uint64_t, std::shared_ptr<Open>> open_;
   std::atomic<bool> lost_{false};  // written under the lock
   std::atomic<uint64_t> next_id_{1};
