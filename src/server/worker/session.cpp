@@ -14,6 +14,7 @@ namespace hearth::server {
 namespace {
 
 // For prefixes on their way to the disk when the session ends: the front waits five seconds for the process.
+constexpr auto kUnsaidPause = std::chrono::milliseconds(20);
 constexpr auto kFlush = std::chrono::seconds(4);
 
 PromptModel prompt_model(const WorkerModel& model) {
@@ -145,7 +146,9 @@ void Session::reply(uint64_t id, json::Object body) {
 void Session::call(FrameKind kind, json::Value body) {
   const auto id = static_cast<uint64_t>(body.get("id") ? body.get("id")->as_int("id") : 0);
   if (kind == FrameKind::stats) {
-    commands_.push([this, id](decode::Scheduler& scheduler) { reply(id, figures(scheduler)); });
+    commands_.push(
+        [this, id, room = Unsaid::room([this, id](const Error& error) { send_error(id, error); })](
+            decode::Scheduler& scheduler) mutable { unsaid_.guard(room, [&] { reply(id, figures(scheduler)); }); });
     return;
   }
   prompts_.push([this, kind, id, body = std::move(body)] {
@@ -170,8 +173,9 @@ void Session::prepare(const LiveRequestPtr& live) {
   guarded(
       [&] {
         std::vector<decode::Request> requests = requests_of(*live);
-        commands_.push([this, live, requests = std::move(requests)](decode::Scheduler& scheduler) mutable {
-          start(scheduler, live, std::move(requests));
+        commands_.push([this, live, requests = std::move(requests), no_adapter = room_for_request(live),
+                        no_answers = room_for_answers(live)](decode::Scheduler& scheduler) mutable {
+          start(scheduler, live, std::move(requests), no_adapter, no_answers);
         });
       },
       [&](const Error& error) {
@@ -201,6 +205,23 @@ std::vector<decode::Request> Session::requests_of(LiveRequest& live) {
     told.text = std::make_unique<AnswerText>(prompt_model_, prompt, g, calls);
   }
   return requests;
+}
+
+// Where it ends as a whole.
+Unsaid::Room Session::room_for_request(const LiveRequestPtr& live) {
+  return Unsaid::room([this, live](const Error& error) {
+    send_adapter_error(live->id, error);
+    ended(live);
+  });
+}
+
+// Where each of its answers does, on the text thread.
+Unsaid::Room Session::room_for_answers(const LiveRequestPtr& live) {
+  return Unsaid::room([this, live](const Error& error) {
+    const auto shared = std::make_shared<const Error>(error);
+    for (int64_t answer = 0; answer < live->generation.n; ++answer)
+      text_.push({.kind = EngineOutput::Kind::failed, .live = live, .answer = answer, .error = shared});
+  });
 }
 
 // --- engine thread ---
@@ -250,10 +271,12 @@ void Session::run_engine() {
   for (bool busy = false;;) {
     model_.engine->set_busy(busy);
     if (busy) commands_.take_ready(commands);
+    else if (!unsaid_.empty()) commands_.take_within(kUnsaidPause, commands);
     else if (const auto pause = scheduler.demote()) commands_.take_within(*pause, commands);
     else if (!commands_.take_all(commands)) break;
     model_.engine->set_busy(true);
     for (Command& command : commands) command(scheduler);
+    unsaid_.again();
     if (commands_.closed()) break;
     busy = scheduler.step();
     adapters_.settle();
@@ -262,7 +285,8 @@ void Session::run_engine() {
   if (disk && !disk->flush_within(kFlush)) log::warn("worker", "prefixes that were not written in time are given up");
 }
 
-void Session::start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests) {
+void Session::start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests,
+                    Unsaid::Room& no_adapter, Unsaid::Room& no_answers) {
   const int64_t n = live->generation.n;
   if (live->cancelled) {
     for (int64_t answer = 0; answer < n; ++answer)
@@ -274,34 +298,23 @@ void Session::start(decode::Scheduler& scheduler, const LiveRequestPtr& live, st
   }
   decode::AdapterChoice adapter;
   bool chosen = false;
-  guarded(
-      [&] {
-        adapter = choose_adapter(live->generation.adapter);
-        live->adapter = model_.engine->adapter_name(adapter.slot);
-        chosen = true;
-      },
-      [&](const Error& error) {
-        send_adapter_error(live->id, error);
-        ended(live);
-      });
+  unsaid_.guard(no_adapter, [&] {
+    adapter = choose_adapter(live->generation.adapter);
+    live->adapter = model_.engine->adapter_name(adapter.slot);
+    chosen = true;
+  });
   if (!chosen) return;
-  guarded(
-      [&] {
-        std::vector<decode::Submission> answers;
-        for (int64_t answer = 0; answer < n; ++answer) {
-          decode::Request& request = requests[static_cast<size_t>(answer)];
-          request.adapter = adapter.slot;
-          request.space = request.owner + "\n" + adapter.space;
-          answers.push_back({std::move(request), events_of(live, answer)});
-        }
-        const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
-        for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];
-      },
-      [&](const Error& error) {
-        const auto shared = std::make_shared<const Error>(error);
-        for (int64_t answer = 0; answer < n; ++answer)
-          text_.push({.kind = EngineOutput::Kind::failed, .live = live, .answer = answer, .error = shared});
-      });
+  unsaid_.guard(no_answers, [&] {
+    std::vector<decode::Submission> answers;
+    for (int64_t answer = 0; answer < n; ++answer) {
+      decode::Request& request = requests[static_cast<size_t>(answer)];
+      request.adapter = adapter.slot;
+      request.space = request.owner + "\n" + adapter.space;
+      answers.push_back({std::move(request), events_of(live, answer)});
+    }
+    const std::vector<decode::RequestId> ids = scheduler.submit_together(std::move(answers));
+    for (int64_t answer = 0; answer < n; ++answer) running_[{live->id, answer}] = ids[static_cast<size_t>(answer)];
+  });
 }
 
 decode::Events Session::events_of(const LiveRequestPtr& live, int64_t answer) {

@@ -19,6 +19,7 @@
 #include "server/worker/live_request.h"
 #include "server/worker/prompt.h"
 #include "server/worker/text_thread.h"
+#include "server/worker/unsaid.h"
 #include "server/worker/worker.h"
 
 namespace hearth::server {
@@ -62,7 +63,10 @@ class Session {
   void reply(uint64_t id, json::Object body);
   void prepare(const LiveRequestPtr& live);
   std::vector<decode::Request> requests_of(LiveRequest& live);
-  void start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests);
+  Unsaid::Room room_for_request(const LiveRequestPtr& live);
+  Unsaid::Room room_for_answers(const LiveRequestPtr& live);
+  void start(decode::Scheduler& scheduler, const LiveRequestPtr& live, std::vector<decode::Request> requests,
+             Unsaid::Room& no_adapter, Unsaid::Room& no_answers);
   decode::Events events_of(const LiveRequestPtr& live, int64_t answer);
   json::Object answer_call(FrameKind kind, const json::Value& body);
   json::Object figures(const decode::Scheduler& scheduler) const;
@@ -89,6 +93,7 @@ class Session {
   Queue<std::function<void()>> adapter_work_;
   std::map<Key, decode::RequestId> running_;  // engine thread
   decode::AdapterTable adapters_;             // engine thread
+  Unsaid unsaid_;                             // engine thread
   decode::PrefixDisk* disk_ = nullptr;        // engine thread; null: there is none
   TextThread text_;                           // goes behind those that push
   std::thread prompt_thread_, engine_thread_, adapter_thread_;

@@ -19,7 +19,9 @@ void Session::answer_adapter(uint64_t id, const Work& work) {
 // Work between two steps.
 template <class Work>
 void Session::on_engine(uint64_t id, Work work) {
-  commands_.push([this, id, work = std::move(work)](decode::Scheduler&) { answer_adapter(id, work); });
+  commands_.push([this, work = std::move(work), room = Unsaid::room([this, id](const Error& error) {
+                                                  send_adapter_error(id, error);
+                                                })](decode::Scheduler&) mutable { unsaid_.guard(room, work); });
 }
 
 // --- receiving thread ---

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <mutex>
 #include <new>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "server/worker/guarded.h"
 #include "server/worker/session.h"
 #include "server/worker/text_thread.h"
+#include "server/worker/unsaid.h"
 #include "support/tiny_model.h"
 
 namespace hearth::server {
@@ -177,9 +180,61 @@ TEST(OutOfMemory, that_lasts_ends_the_process_and_not_just_the_answer) {
                        [&](const Error&) {
                          ++refused;
                          throw std::bad_alloc();
-                       }),
+                       },
+                       {.pause = std::chrono::milliseconds(0)}),
                std::bad_alloc);
   EXPECT_GT(refused, 10);
+}
+
+// The engine thread waits for nothing: it goes on, and tells it then.
+TEST(OutOfMemory, is_told_later_on_a_thread_that_may_not_wait) {
+  int tried = 0;
+  std::vector<std::string> told;
+  const auto tell = [&](const Error& error) {
+    if (++tried <= 2) throw std::bad_alloc();
+    told.emplace_back(error.what());
+  };
+  Unsaid unsaid(std::chrono::hours(1));
+  Unsaid::Room first = Unsaid::room(tell), second = Unsaid::room(tell), none = Unsaid::room(tell);
+  unsaid.guard(none, [] {});
+  EXPECT_TRUE(unsaid.empty());
+  unsaid.guard(first, [] { throw std::bad_alloc(); });
+  EXPECT_EQ(tried, 1);
+  EXPECT_FALSE(unsaid.empty());
+  unsaid.guard(second, [] { throw Error(ErrorKind::io, "x"); });
+  EXPECT_EQ(tried, 2) << "in their order";
+  unsaid.again();
+  EXPECT_TRUE(unsaid.empty());
+  EXPECT_EQ(told, (std::vector<std::string>{no_memory().what(), "x"}));
+}
+
+TEST(OutOfMemory, that_lasts_ends_a_process_that_did_not_wait) {
+  Unsaid unsaid(std::chrono::milliseconds(0));
+  Unsaid::Room room = Unsaid::room([](const Error&) { throw std::bad_alloc(); });
+  EXPECT_THROW(unsaid.guard(room, [] { throw Error(ErrorKind::io, "x"); }), std::bad_alloc);
+}
+
+TEST(OutOfMemory, ends_one_call_on_the_engine_thread) {
+  for (const int failures : {1, 2, 5}) {
+    const test::TempDir dir;
+    Frames frames;
+    std::atomic<int> left = failures;
+    Session session(tiny_worker(dir), [&](std::string_view bytes) {
+      if (left > 0) {
+        --left;
+        throw std::bad_alloc();
+      }
+      frames.take(bytes);
+    });
+    session.call(FrameKind::stats, numbered(1));
+    std::vector<Frame> all;
+    for (int i = 0; all.empty() && i < 2000; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(5)))
+      all = frames.all();
+    ASSERT_EQ(all.size(), 1u) << failures;
+    ASSERT_EQ(all[0].kind, FrameKind::error);
+    EXPECT_EQ(event_of(all[0]).id, 1u);
+    EXPECT_EQ(event_of(all[0]).reason, "out_of_memory");
+  }
 }
 
 TEST(Guarded, what_cannot_be_told_is_told_without_its_reason) {
