@@ -199,7 +199,7 @@ void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
   std::exception_ptr no_model;
   if (frame.type == "set_model") try {
       chosen = choose(*present(frame.body, "model")->string());
-    } catch (const Error&) {
+    } catch (...) {
       no_model = std::current_exception();
     }
   {
@@ -207,10 +207,12 @@ void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
     if (socket_ != from) return;
     const std::string id = json::dump(frame.id);
     if (std::ranges::find(done_, id) != done_.end()) return static_cast<void>(put(frames::ack(frame.id, true)));
+    bool is_done = false;
     try {
       if (no_model) std::rethrow_exception(no_model);
+      done_.push_back(id);  // first, so that what was done is known to be
       const Next next = apply(frame, chosen);
-      done_.push_back(id);
+      is_done = true;
       if (done_.size() > kIdsKept) done_.pop_front();
       put(frames::ack(frame.id));
       is_ready = next.is_ready;
@@ -218,8 +220,9 @@ void Chat::handle(const Socket& from, const frames::ClientFrame& frame) {
       if (!next.dropped.empty()) put(frames::error({}, dropped_adapter(next.dropped, chosen->model.id)));
       if (!next.answers.empty()) begun = begin_turn(next.answers);
       aborts = next.aborts;
-    } catch (const Error& error) {
-      const Problem problem = problem_of(error);
+    } catch (...) {
+      if (!is_done && !done_.empty() && done_.back() == id) done_.pop_back();
+      const Problem problem = problem_at_hand();
       services_.counters.count("/ws/chat", problem);
       put(frames::error(frame.id, problem));
     }
@@ -325,7 +328,7 @@ Chat::Next Chat::apply(const frames::ClientFrame& frame, const std::optional<Cho
   return {};
 }
 
-Chat::Start Chat::begin_turn(const std::string& parent) {
+std::optional<Chat::Start> Chat::begin_turn(const std::string& parent) {
   GenerationCall run;
   Generation& g = run.generation;
   read_sampling(sampling_, g);
@@ -341,29 +344,45 @@ Chat::Start Chat::begin_turn(const std::string& parent) {
   turn->parent = parent;
   run.writer = frames::turn_writer(turn);
   turn_ = std::make_shared<TurnSink>(shared_from_this(), turn);
-  put(frames::turn_start(*turn));
-  return {std::move(run), turn_};
+  try {
+    put(frames::turn_start(*turn));
+  } catch (...) {  // it may have gone out all the same
+    refuse_turn(problem_at_hand());
+    return std::nullopt;
+  }
+  return Start{std::move(run), turn_};
 }
 
 void Chat::start(std::optional<Start> begun) {
   if (!begun) return;
-  generate(services_, std::move(begun->run), {.owner = owner_, .request_id = random_id("req_"), .route = "/ws/chat"},
-           begun->sink);
+  try {
+    generate(services_, std::move(begun->run), {.owner = owner_, .request_id = random_id("req_"), .route = "/ws/chat"},
+             begun->sink);
+  } catch (...) {
+    begun->sink->refuse(problem_at_hand());
+  }
 }
 
-// What was said before the turn's end is kept.
+std::function<void()> Chat::refuse_turn(const Problem& problem) {
+  put_lines(frames::turn_writer(turn_->record_)->failure(problem, ""));
+  return end_turn("error");
+}
+
+// What was said before the turn's end is kept. Where memory is too short for that, the turn has not ended.
 std::function<void()> Chat::end_turn(std::string_view reason) {
-  const std::shared_ptr<TurnSink> sink = std::exchange(turn_, nullptr);
+  const std::shared_ptr<TurnSink> sink = turn_;
   const frames::Turn& turn = *sink->record_;
+  if (!messages_.find(turn.message))
+    messages_.add({.id = turn.message,
+                   .parent = turn.parent,
+                   .role = "assistant",
+                   .content = turn.answer.text,
+                   .thinking = turn.answer.reasoning,
+                   .model = turn.model,
+                   .finish_reason = std::string(reason),
+                   .usage = openai::usage_json(turn.usage())});
   put(frames::turn_end(turn, reason));  // a client that hears of it may begin the next turn
-  messages_.add({.id = turn.message,
-                 .parent = turn.parent,
-                 .role = "assistant",
-                 .content = turn.answer.text,
-                 .thinking = turn.answer.reasoning,
-                 .model = turn.model,
-                 .finish_reason = std::string(reason),
-                 .usage = openai::usage_json(turn.usage())});
+  turn_ = nullptr;
   const Usage usage = turn.usage();
   if (usage.prompt > 0) put(frames::context(usage.prompt + usage.completion, sink->window_));
   return [sink, gone = std::exchange(sink->gone_, nullptr), drained = std::exchange(sink->drained_, nullptr)] {};
@@ -405,13 +424,13 @@ void Chat::go_on() {
   {
     const Lock lock(mutex_);
     if (turn_ || queue_.empty() || !socket_) return;
-    const std::string text = queue_.front();
+    const std::string text = std::move(queue_.front());
     queue_.erase(queue_.begin());
-    put_queue();
     try {
+      put_queue();
       begun = begin_turn(add_prompt(text, messages_.head()));
-    } catch (const Error& error) {
-      put(frames::error({}, problem_of(error)));
+    } catch (...) {
+      put(frames::error({}, problem_at_hand()));
       continue_soon();  // the next one may have room
     }
   }

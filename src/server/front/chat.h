@@ -72,8 +72,9 @@ class Chat : public std::enable_shared_from_this<Chat> {
   void set_sampling(const json::Object& body);
   bool put(std::string_view frame);  // WebSocket::send's answer
   void put_ready(const std::optional<ModelView>& view);
-  void put_queue();  // now, or when the client has read what waits for it
-  Start begin_turn(const std::string& parent);
+  void put_queue();                                            // now, or when the client has read what waits for it
+  std::optional<Start> begin_turn(const std::string& parent);  // nullopt: it has ended already, and that was told
+  std::function<void()> refuse_turn(const Problem& problem);   // as end_turn()
   // Gives what is to be let go of without the lock.
   std::function<void()> end_turn(std::string_view reason);
   bool put_lines(std::string_view frames);  // each with a line feed behind it

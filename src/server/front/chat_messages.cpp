@@ -27,10 +27,17 @@ bool is_silent(const ChatMessage& m) {
 }  // namespace
 
 void ChatMessages::add(ChatMessage message) {
-  bytes_ += json::dump(document_of(message)).size();
-  head_ = message.id;
-  by_id_[message.id] = messages_.size();
-  messages_.push_back(std::move(message));
+  const size_t bytes = json::dump(document_of(message)).size();
+  std::string id = message.id;
+  const auto at = by_id_.emplace(id, messages_.size()).first;
+  try {
+    messages_.push_back(std::move(message));
+  } catch (...) {
+    by_id_.erase(at);
+    throw;
+  }
+  head_ = std::move(id);
+  bytes_ += bytes;
 }
 
 const ChatMessage* ChatMessages::find(std::string_view id) const {

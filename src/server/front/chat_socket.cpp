@@ -1,7 +1,9 @@
 #include "server/front/chat_socket.h"
 
+#include <new>
 #include <utility>
 
+#include "server/error_at_hand.h"
 #include "server/front/chat_store.h"
 #include "server/http/request_limits.h"
 
@@ -132,8 +134,8 @@ void ChatSocket::on_message(std::string_view text, bool is_text) {
     check_request_limits(frame.body, "/ws/chat", services_.settings.limits);
     if (frames::check(frame) == frames::Standing::not_yet) chat->send(socket_, frames::not_yet(frame));
     else on_frame(frame);
-  } catch (const Error& error) {
-    const Problem problem = problem_of(error);
+  } catch (...) {
+    const Problem problem = problem_at_hand();
     services_.counters.count("/ws/chat", problem);
     chat->send(socket_, frames::error(id, problem));
   }
@@ -158,6 +160,8 @@ void ChatSocket::hear_stranger(std::string_view text, bool is_text) {
     enter(frame.id);
   } catch (const Error&) {
     close(kNotLetIn, "the first frame is auth with a ticket");
+  } catch (const std::bad_alloc&) {
+    close(kBusy, no_memory().what());
   }
 }
 

@@ -7,12 +7,14 @@
 #include <latch>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "net/raw_client.h"
 #include "server/front/scripted_services.h"
+#include "support/allocation_hook.h"
 
 namespace hearth::server {
 namespace {
@@ -137,6 +139,53 @@ TEST_F(ChatTest, a_turn_that_nobody_waits_for_any_more_loads_no_model) {
   abort.join();
   EXPECT_TRUE(is("a", ModelState::absent));
   EXPECT_EQ(counters_.running, 0);
+}
+
+// Whichever allocation fails while a prompt is taken: it is told of, a turn that began ends, and the next one may
+// begin.
+TEST_F(ChatTest, memory_that_cannot_be_had_ends_one_turn_at_most) {
+  open({"a"});
+  size_t failed = 0;
+  for (size_t nth = 1;; ++nth) {
+    chat_ = std::make_shared<Chat>(*services_, "");  // a longer one would need more memory each time
+    chat_->open(socket_);
+    until("ready");
+    json::Object prompt, effort;
+    prompt["type"] = "prompt";
+    prompt["text"] = "a text that is long enough for the heap";
+    const int64_t id = ++ids_;
+    prompt["id"] = id;
+    const frames::ClientFrame frame = frames::read_frame(json::dump(prompt), {});
+    bool is_told = false, is_last = false;
+    {
+      const test::AllocationWatch watch(nth);
+      try {
+        chat_->handle(socket_, frame);
+      } catch (const std::bad_alloc&) {
+        is_told = true;  // by its socket
+      }
+      is_last = watch.so_far().count < nth;
+    }
+    effort["effort"] = "low";
+    say("set_thinking", std::move(effort));
+    std::map<std::string, int> count;
+    for (bool is_heard = false; !is_heard;) {
+      const json::Value one = next();
+      ++count[type_of(one)];
+      const json::Value* of = one.get("id");
+      is_told |= of && *of == json::Value(id);
+      is_heard = of && *of == json::Value(ids_.load());
+    }
+    ASSERT_TRUE(is_told) << nth;
+    if (count["turn_start"] > count["turn_end"]) until("turn_end");
+    if (is_last) break;
+    ++failed;
+  }
+  EXPECT_GT(failed, 20u);
+  json::Object prompt;
+  prompt["text"] = "Hi";
+  say("prompt", std::move(prompt));
+  EXPECT_EQ(*until("turn_end").back().get("reason")->string(), "stop");
 }
 
 TEST_F(ChatTest, an_adapter_that_the_next_model_does_not_have_goes) {
