@@ -16,6 +16,7 @@ def crowd():
         connection.close()
 
 
+@pytest.mark.full  # at its default; limits_test.py has it at a small bound
 def test_streams_of_one_key(tmp_path, model_file, crowd):
     keys = tmp_path / "keys"
     keys.write_text(f"{KEY}\n{OTHER}\n")

@@ -37,6 +37,13 @@ def settled(server, active=0, seconds=5):
         time.sleep(0.02)
 
 
+def until(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def open_requests(server):
     models = server.get("/api/ps", headers={"Authorization": "Bearer " + server.token()}).json()["models"]
     return sum(m["open_requests"] for m in models)
@@ -441,11 +448,9 @@ def test_a_turn_that_begins_behind_what_nobody_reads_waits(server):
         greedy(slow, max_tokens=300, **ENDLESS)  # far from its end when the hold comes
         for _ in range(5):  # the last frames again: 4 MB
             slow.send("resume", conversation=slow.conversation, after_seq=mark)
+        until(lambda: open_requests(server) == 0)  # the aborted one has gone
         slow.send("prompt", text=PROMPT)
-        deadline = time.monotonic() + 20
-        while not open_requests(server):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: open_requests(server) == 1)
         settled(server, seconds=20)
         assert open_requests(server) == 1, "it is held, and has not ended"
         while True:
