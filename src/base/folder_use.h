@@ -24,7 +24,8 @@ class FolderUse {
   FolderUse(const FolderUse&) = delete;
   FolderUse& operator=(const FolderUse&) = delete;
 
-  // False where it cannot be locked: then nothing is cleaned, neither now nor by those who come later.
+  // False where it cannot be locked. A file system without locks cleans nothing for anybody; where this process alone
+  // could not (it has no descriptor left, say), another one may take what it writes for a leftover.
   bool is_held() const { return descriptor_ >= 0; }
 
  private:

@@ -14,8 +14,8 @@ namespace hearth::decode {
 
 inline constexpr std::string_view kPrefixSuffix = ".hkv";
 
-// This process as one of those that use a model's folder, root/model/<space>/. Where nobody uses
-// one, temporaries are those of killed processes. One thread.
+// This process as one of those that use a model's folder, root/model/<space>/. Where nobody uses one, temporaries are
+// those of killed processes. One thread.
 class PrefixFolder {
  public:
   // Removes what killed processes left, in all folders of root that nobody uses. root/model must be there. Throws
