@@ -7,12 +7,12 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import statistics
 import threading
 import time
 
 import pytest
+from library_test import add
 from running import Server
 from streams import Asking, end_of, figures, idle_figures, story
 
@@ -40,11 +40,7 @@ LOOKS = ["/health", "/ready", "/v1/models", "/stats", "/metrics", "/library", "/
 @pytest.fixture
 def server(tmp_path, model_file):
     for name in (FIRST, SECOND):
-        snapshot = tmp_path / "hub" / f"models--{name.replace('/', '--')}" / "snapshots" / "1"
-        snapshot.mkdir(parents=True)
-        shutil.copy(model_file("smollm2"), snapshot / "model.gguf")
-        (snapshot.parents[1] / "refs").mkdir()
-        (snapshot.parents[1] / "refs" / "main").write_text("1")
+        add(tmp_path / "hub", name, model_file("smollm2"))
     (tmp_path / "tmp").mkdir()
     with Server(tmp_path, FIRST, "--context", "512", "--batch", str(CLIENTS), "--prompt-cache", "0B", "--ttl", "1h",
                 env={"HF_HUB_CACHE": str(tmp_path / "hub"), "TMPDIR": str(tmp_path / "tmp")}) as running:

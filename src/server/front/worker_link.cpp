@@ -15,9 +15,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spawn.h"
 #include "server/client_sentence.h"
 #include "server/error_at_hand.h"
-#include "base/spawn.h"
 
 namespace hearth::server {
 namespace {

@@ -81,20 +81,21 @@ WorkerModel tiny_worker(const test::TempDir& dir) {
   return model;
 }
 
+// Takes a session's frames; there is no memory for that the first few times.
+auto short_of_memory(int failures, Frames& frames) {
+  return [left = std::make_shared<std::atomic<int>>(failures), &frames](std::string_view bytes) {
+    if (left->fetch_sub(1) > 0) throw std::bad_alloc();
+    frames.take(bytes);
+  };
+}
+
 // Also where it cannot be had for saying so, the first few times.
 TEST(OutOfMemory, ends_one_call_of_a_session) {
   for (const int failures : {1, 2, 5}) {
     const test::TempDir dir;
     Frames frames;
-    std::atomic<int> left = failures;
     {
-      Session session(tiny_worker(dir), [&](std::string_view bytes) {
-        if (left > 0) {
-          --left;
-          throw std::bad_alloc();
-        }
-        frames.take(bytes);
-      });
+      Session session(tiny_worker(dir), short_of_memory(failures, frames));
       for (const int64_t id : {1, 2}) session.call(FrameKind::tokenize, numbered(id));
     }
     expect_first_refused(frames.all());
@@ -218,14 +219,7 @@ TEST(OutOfMemory, ends_one_call_on_the_engine_thread) {
   for (const int failures : {1, 2, 5}) {
     const test::TempDir dir;
     Frames frames;
-    std::atomic<int> left = failures;
-    Session session(tiny_worker(dir), [&](std::string_view bytes) {
-      if (left > 0) {
-        --left;
-        throw std::bad_alloc();
-      }
-      frames.take(bytes);
-    });
+    Session session(tiny_worker(dir), short_of_memory(failures, frames));
     session.call(FrameKind::stats, numbered(1));
     std::vector<Frame> all;
     for (int i = 0; all.empty() && i < 2000; ++i, std::this_thread::sleep_for(std::chrono::milliseconds(5)))
